@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`muster interpret`: captured output in, what an adapter makes of it out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from muster.wiring.offline import interpret_file, interpret_folder, unreadable
+
+
+@click.command()
+@click.argument("path", metavar="FILE|DIR", type=click.Path(path_type=Path))
+@click.option("--adapter", metavar="NAME", help="The adapter to use; recognised when left out.")
+@click.option("--format", "format_", metavar="FORMAT", help="The format of the file; recognised when left out.")
+@click.option("-o", "--output", type=click.Choice(["json"]), default="json", show_default=True, help="Form of the output.")
+def interpret(path: Path, adapter: str | None, format_: str | None, output: str) -> int:
+    """What an adapter makes of captured output, offline.
+
+    FILE holds one capture, DIR a recorded machine or the captures of one round (a list is printed then, one entry per adapter).
+    Exit code 1 when a document's outcome is unreadable; the JSON is printed all the same.
+    """
+    del output
+    if path.is_dir():
+        documents = interpret_folder(path, adapter)
+        print(json.dumps(documents, ensure_ascii=False, indent=1))
+    else:
+        documents = [interpret_file(path, adapter, format_)]
+        print(json.dumps(documents[0], ensure_ascii=False, indent=1))
+    bad = unreadable(documents)
+    for each in bad:
+        version = f" (tool version {each['tool_version']})" if each.get("tool_version") else ""
+        print(f"muster: {path}: unreadable{version}: {each.get('detail') or 'nothing fits'}", file=sys.stderr)
+    return 1 if bad else 0

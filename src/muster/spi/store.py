@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the roll needs of a store: one writer that commits a batch whole, and one reader for every plain query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from muster.domain.model.roll import CardRecord, Change, Finding, NodeRecord, Sample, SourceRecord, Word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """One report as it was accepted: its key and digest decide what a second copy is answered."""
+
+    reporter: str
+    incarnation: str
+    sequence: int
+    digest: str
+    received_at: float
+    answer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One entry of the journal from which the roll is rebuilt: a listing or an act in wire form. ``order`` breaks ties of ``at``."""
+
+    order: int
+    at: float
+    received_at: float
+    kind: str
+    """"listing" or "act"."""
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """An event on a subject, as stored: ``card`` is empty while no card of the roll stands at its address."""
+
+    id: str
+    card: str
+    node: str
+    source: str
+    adapter: str
+    kind: str
+    code: str | None
+    text: str
+    address: str
+    first_at: float
+    last_at: float
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureRow:
+    """The bytes that a value rests on, by the digest of their content."""
+
+    digest: str
+    source: str
+    node: str
+    format: str
+    locator: tuple[str, ...]
+    taken_at: float
+    exit_status: int | None
+    stderr: bytes
+    cut: bool
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Everything that one step changes; it is committed whole or not at all."""
+
+    at: float
+    received: Sequence[Received] = ()
+    said: Sequence[Said] = ()
+    forget: Sequence[int] = ()
+    """Orders of journal entries that are folded into the base."""
+    base: Mapping[str, bytes] = field(default_factory=dict)
+    """State of each part of the site before its journal, by part; empty bytes remove one."""
+    cards: Sequence[CardRecord] = ()
+    gone: Mapping[str, str] = field(default_factory=dict)
+    """Card ids that were joined into another: old to new."""
+    nodes: Sequence[NodeRecord] = ()
+    sources: Sequence[SourceRecord] = ()
+    sources_gone: Sequence[tuple[str, str]] = ()
+    samples: Sequence[Sample] = ()
+    changes: Sequence[Change] = ()
+    superseded: Sequence[str] = ()
+    """Ids of changes that a late report disproved: kept, marked, no longer believed."""
+    findings: Sequence[Finding] = ()
+    """Findings that are open now and new or changed."""
+    closed: Sequence[str] = ()
+    """Ids of findings that no longer hold."""
+    events: Sequence[EventRow] = ()
+    captures: Sequence[CaptureRow] = ()
+    audit: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What a starting writer needs."""
+
+    said: Sequence[Said]
+    base: Mapping[str, bytes]
+    received: Sequence[Received]
+    findings: Sequence[Finding]
+    """Open findings."""
+    next_order: int
+    ids: Mapping[str, str] = field(default_factory=dict)
+    """Card ids once shown to card ids now."""
+
+
+class RollWriter(Protocol):
+    """The one writer."""
+
+    def load(self) -> Loaded:
+        """State at start."""
+
+    def commit(self, batch: Batch) -> None:
+        """Writes the batch in one transaction, durable when it returns. Raises Unavailable when the store cannot be written."""
+
+    def acknowledge(self, finding: str, by: str, at: float, reason: str) -> FindingRow:
+        """Marks an open finding as seen. Raises NotFound or Conflict (already closed)."""
+
+    def trim(self, now: float, keep: Mapping[str, float]) -> int:
+        """Drops roll-ups, events, captures and received keys older than ``keep`` seconds by kind; returns rows dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRow:
+    """A change as stored, with its running number."""
+
+    number: int
+    change: Change
+    superseded_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingRow:
+    """A finding as stored."""
+
+    finding: Finding
+    last_seen_at: float
+    acknowledged_at: float | None = None
+    acknowledged_by: str = ""
+    closed_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentValue:
+    """The newest word of one source on one gauge or counter of one subject."""
+
+    subject: str
+    card: str
+    node: str
+    source: str
+    key: str
+    word: Word
+
+
+class RollReader(Protocol):
+    """Every plain query. ``at`` None is now; a time answers what was believed then."""
+
+    def cards(self, at: float | None = None, ids: Iterable[str] | None = None) -> list[CardRecord]:
+        """Cards believed at ``at``, in order of creation."""
+
+    def resolve(self, card: str) -> str:
+        """The card id that ``card`` (perhaps joined into another since) stands for now. Raises NotFound."""
+
+    def current(self, cards: Iterable[str] | None = None, at: float | None = None) -> list[CurrentValue]:
+        """Gauges and counters; in the past, the last of the minute roll-ups at or before ``at``."""
+
+    def minutes(self, subject: str, key: str, since: float, until: float) -> list[Mapping[str, Any]]:
+        """Roll-ups ``{minute, source, count, sum, low, high, last}`` of one gauge."""
+
+    def nodes(self, at: float | None = None) -> list[NodeRecord]:
+        """Nodes, in order of creation."""
+
+    def sources(self) -> list[SourceRecord]:
+        """Sources, by node name and source."""
+
+    def changes(self, subject: str | None = None, after: int = 0, limit: int = 500, at: float | None = None) -> list[ChangeRow]:
+        """History by running number; of one subject, or all. In the past: entries learnt by then and not yet superseded."""
+
+    def findings(self, *, closed: bool = False, at: float | None = None) -> list[FindingRow]:
+        """Open findings, or closed ones too, newest first."""
+
+    def events(self, card: str | None = None, node: str | None = None, limit: int = 500) -> list[EventRow]:
+        """Events, newest first."""
+
+    def capture(self, digest: str) -> CaptureRow:
+        """The capture with this digest. Raises NotFound when it was never kept or was dropped by the budget."""
+
+    def audit(self, limit: int = 500) -> list[Mapping[str, Any]]:
+        """Operator acts, newest first."""

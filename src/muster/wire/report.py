@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report: one bounded document from a reporter to the server, in msgpack or JSON. Idempotent by (reporter, incarnation, sequence).
+
+Schema 1. Unknown keys are passed over by this version and kept by none; a newer schema adds keys and keeps these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+SCHEMA = 1
+
+
+class NodeDoc(msgspec.Struct, omit_defaults=True):
+    """What the node calls itself."""
+
+    name: str
+    machine_id: str = ""
+    system: str = ""
+
+
+class ObservationDoc(msgspec.Struct, omit_defaults=True):
+    """One subject. ``readings`` values are ``{"v": value}`` or ``{"a": reason, "d": detail}``."""
+
+    level: str
+    ids: list[tuple[str, str]] = []
+    parent: list[tuple[str, str]] = []
+    ordinal: int = 0
+    role: str = ""
+    readings: dict[str, dict[str, Any]] = {}
+    vendor: dict[str, Any] = {}
+
+
+class ListingDoc(msgspec.Struct, omit_defaults=True):
+    """One round of one source. ``observed_mono`` is the reporter's monotonic clock (seconds) at the time of seeing, within ``boot_id``."""
+
+    source: str
+    channel: str
+    witness: str
+    cadence: float
+    outcome: str
+    complete: bool
+    observed_at: float
+    observed_mono: float = 0.0
+    boot_id: str = ""
+    adapter: str = ""
+    counts: dict[str, int] = {}
+    observations: list[ObservationDoc] = []
+    capture: str = ""
+    detail: str = ""
+    tool_version: str = ""
+    unknown_shape: str = ""
+    stuck: bool = False
+    standing_by: bool = False
+
+
+class EventDoc(msgspec.Struct, omit_defaults=True):
+    """Something that happened; ``ids`` name the card, empty for the node."""
+
+    id: str
+    source: str
+    adapter: str
+    text: str
+    level: str = "card"
+    ids: list[tuple[str, str]] = []
+    kind: str = ""
+    code: str | None = None
+    first_at: float = 0.0
+    last_at: float = 0.0
+    repeats: int = 1
+
+
+class CaptureDoc(msgspec.Struct, omit_defaults=True):
+    """Bytes that a listing rests on, by the digest of their content."""
+
+    digest: str
+    source: str
+    format: str
+    locator: list[str]
+    taken_at: float
+    payload: bytes
+    exit_status: int | None = None
+    stderr: bytes = b""
+    cut: bool = False
+
+
+class ReportDoc(msgspec.Struct, omit_defaults=True):
+    """The report. ``sent_at`` and ``sent_mono`` are the reporter's clocks at sending and no part of its digest, so that a retry is the same report."""
+
+    reporter: str
+    incarnation: str
+    sequence: int
+    node: NodeDoc
+    sent_at: float
+    schema: int = SCHEMA
+    sent_mono: float = 0.0
+    boot_id: str = ""
+    agent_version: str = ""
+    adapters: dict[str, str] = {}
+    listings: list[ListingDoc] = []
+    events: list[EventDoc] = []
+    captures: list[CaptureDoc] = []
+
+
+class AnswerDoc(msgspec.Struct, omit_defaults=True):
+    """What became of a report: ``applied``, ``duplicate`` (acknowledged, no effect) or ``refused`` with the reason."""
+
+    answer: str
+    detail: str = ""
+
+
+class ActDoc(msgspec.Struct, omit_defaults=True):
+    """An operator's word. Times are set by the server."""
+
+    what: str
+    by: str = ""
+    card: dict[str, str] = {}
+    other: dict[str, str] = {}
+    node: str = ""
+    source: str = ""
+    values: dict[str, Any] = {}
+    place: str = ""
+    reason: str = ""
+
+
+_pack = msgspec.msgpack.Encoder(order="sorted")
+_unpack = msgspec.msgpack.Decoder(ReportDoc)
+
+
+def pack(report: ReportDoc) -> bytes:
+    """The report as msgpack."""
+    return _pack.encode(report)
+
+
+def unpack(body: bytes) -> ReportDoc:
+    """The report in ``body``. Raises msgspec.ValidationError or DecodeError, both with the place that does not fit."""
+    return _unpack.decode(body)
+
+
+def digest(report: ReportDoc) -> str:
+    """SHA-256 of what the report says, whenever it was sent; 32 hex digits."""
+    said = (report.node, report.listings, report.events)
+    return hashlib.sha256(_pack.encode(said)).hexdigest()[:32]
