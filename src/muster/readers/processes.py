@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ending processes for good, and remembering those that do not end.
 
-A driver call can hang so that not even KILL ends the process. Then no second one is started beside it: the adapter's reads are refused until the first is really gone.
+A driver call can hang so that not even KILL ends the process. Then no second one is started beside it:
+the adapter's reads are refused until the first is really gone.
 """
 
 from __future__ import annotations
@@ -83,16 +84,22 @@ class Custody:
         self._stuck: dict[str, tuple[Process, Stuck]] = {}
 
     @contextlib.contextmanager
-    def turn(self, adapter: str, seconds: float) -> Iterator[bool]:
-        """Holds the adapter's turn. Gives False when another read of the adapter did not give it up within ``seconds``."""
+    def turn(self, adapter: str, until: float) -> Iterator[str]:
+        """Holds the adapter's turn until the block ends. Gives why it may not start (an empty text when it may); ``until`` is in monotonic seconds."""
         with self._lock:
             turn = self._turns.setdefault(adapter, threading.Lock())
-        held = turn.acquire(timeout=max(seconds, 0))
+        held = turn.acquire(timeout=max(until - time.monotonic(), 0))
         try:
-            yield held
+            yield self._refusal(adapter, held, until)
         finally:
             if held:
                 turn.release()
+
+    def _refusal(self, adapter: str, held: bool, until: float) -> str:
+        stuck = self.stuck(adapter)
+        if stuck is not None:
+            return f"not started: {stuck}"
+        return "" if held and time.monotonic() < until else "not started: the time of this source was used up before"
 
     def keep(self, adapter: str, process: Process, what: str) -> Stuck:
         """Remembers a process that outlived KILL."""

@@ -70,13 +70,8 @@ class ToolReader:
 
     def _one(self, source: Source, read: Read, until: float) -> Capture:
         taking = Taking.begin(source, read, self._clock)
-        with self._custody.turn(source.adapter, until - time.monotonic()) as held:
-            stuck = self._custody.stuck(source.adapter)
-            if stuck is not None:
-                return taking.failed(Outcome.TIMED_OUT, str(stuck))
-            if not held or time.monotonic() >= until:
-                return taking.failed(Outcome.TIMED_OUT, "not started: the time of this source was used up before")
-            return self._start(taking, until)
+        with self._custody.turn(source.adapter, until) as refusal:
+            return taking.failed(Outcome.TIMED_OUT, refusal) if refusal else self._start(taking, until)
 
     def _start(self, taking: Taking, until: float) -> Capture:
         argv, search = taking.read.locator, taking.source.search
@@ -155,4 +150,3 @@ def _ready(selector: selectors.BaseSelector, seconds: float) -> Iterator[tuple[s
             yield key.data, data
         else:
             selector.unregister(key.fd)
-

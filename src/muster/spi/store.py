@@ -86,6 +86,8 @@ class Batch:
     sources: Sequence[SourceRecord] = ()
     sources_gone: Sequence[tuple[str, str]] = ()
     samples: Sequence[Sample] = ()
+    rebound: Sequence[str] = ()
+    """Cards whose current gauges and counters (theirs and their parts') are replaced whole by ``samples``; those samples add no point to the roll-ups."""
     changes: Sequence[Change] = ()
     superseded: Sequence[str] = ()
     """Ids of changes that a late report disproved: kept, marked, no longer believed."""

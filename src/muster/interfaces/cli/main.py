@@ -4,19 +4,42 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any
 
 import click
 
-from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
+from muster.domain.model.errors import MusterError
+from muster.interfaces.cli.exits import FAILED, INTERRUPTED, OK, exit_code
 
+_HERE = "muster.interfaces.cli"
 COMMANDS: dict[str, tuple[str, str]] = {
-    "interpret": ("muster.interfaces.cli.interpret:interpret", "What an adapter makes of captured output, offline."),
+    "get": (f"{_HERE}.get:get", "Lists: cards, nodes, sources, findings and more."),
+    "describe": (f"{_HERE}.describe:describe", "Everything about one card, node, source or finding."),
+    "history": (f"{_HERE}.history:history", "What happened to a card, in order."),
+    "top": (f"{_HERE}.top:top", "Live gauges of all cards."),
+    "status": (f"{_HERE}.status:status", "The roll in one screen: counts, findings, late sources."),
+    "set": (f"{_HERE}.acts:set_", "Say an owner, rack or other words of yours on a card or node."),
+    "store": (f"{_HERE}.acts:store", "Say that a card lies in a store."),
+    "retire": (f"{_HERE}.acts:retire", "Say that a card is gone for good."),
+    "same": (f"{_HERE}.acts:same", "Say that two cards are one."),
+    "not-same": (f"{_HERE}.acts:not_same", "Say that two cards are not one."),
+    "source": (f"{_HERE}.acts:source", "Remove a source from the roll."),
+    "ack": (f"{_HERE}.acts:ack", "Acknowledge a finding."),
+    "capture": (f"{_HERE}.capture:capture", "The bytes that a value rests on."),
+    "scan": (f"{_HERE}.scan:scan", "The cards of this machine, without a server."),
+    "interpret": (f"{_HERE}.interpret:interpret", "What an adapter makes of captured output, offline."),
+    "record": (f"{_HERE}.record:record", "Record this machine as a folder of captures."),
+    "doctor": (f"{_HERE}.doctor:doctor", "What this machine needs so that its cards are seen."),
+    "adapter": (f"{_HERE}.adapter:adapter", "List, check and begin adapters."),
+    "agent": (f"{_HERE}.agent:agent", "Report this machine to a server."),
+    "server": (f"{_HERE}.server:server", "Run the server."),
+    "config": (f"{_HERE}.config:config", "Each setting, and where it comes from."),
+    "completion": (f"{_HERE}.completion:completion", "Completion for bash, zsh or fish."),
+    "version": (f"{_HERE}.version:version", "Version of muster."),
 }
-
-EXIT = {InputError: 2, NotFound: 3, NotAllowed: 4, Conflict: 5, Unavailable: 6}
-"""Exit codes by kind of error; anything else is 1."""
+"""Name to module and function, and one line of help."""
 
 
 class Lazy(click.Group):
@@ -52,15 +75,27 @@ def run(args: list[str] | None = None) -> int:
     """Runs the command line and returns the exit code."""
     try:
         result: Any = muster.main(args=args, standalone_mode=False, prog_name="muster")
-    except click.exceptions.Abort:
-        return 130
+        sys.stdout.flush()
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return INTERRUPTED
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except MusterError as error:
-        print(f"muster: {error.message}" + (f"\n  {error.hint}" if error.hint else ""), file=sys.stderr)
-        return next((code for kind, code in EXIT.items() if isinstance(error, kind)), 1)
+        return _failed(error)
     except BrokenPipeError:
-        sys.stderr.close()
-        return 0
-    return result if isinstance(result, int) else 0
+        return _quietly()
+    return result if isinstance(result, int) else OK
+
+
+def _failed(error: MusterError) -> int:
+    from muster.interfaces.cli.cells import safe
+
+    print(f"muster: {safe(error.message)}" + (f"\n  {safe(error.hint)}" if error.hint else ""), file=sys.stderr)
+    return exit_code(error) or FAILED
+
+
+def _quietly() -> int:
+    """The reader of our output has gone: nothing more to say, nor to flush at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return OK

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The captures of one round of one source become one interpretation: which parser reads which text, and what became of the read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from muster.adapters.amd import (
+    observe_exporter,
+    observe_kfd,
+    observe_metric,
+    observe_npu,
+    observe_rocm,
+    observe_smi,
+    observe_sysfs,
+    parse_box,
+    parse_rocm,
+    parse_smi,
+    parse_tables,
+)
+from muster.adapters.amd.parse_library import from_library
+from muster.adapters.amd.parse_smi import Listing
+from muster.adapters.amd.parse_sysfs import files
+from muster.adapters.amd.recognise import recognise
+from muster.adapters.amd.settle import settle
+from muster.domain.model.gather import Gather
+from muster.domain.model.observation import Interpretation, Observation
+from muster.domain.model.source import Capture, Outcome
+from muster.formats.text import decode
+from muster.spi.adapter import HEAD, Models
+
+_CLOSED = re.compile(r"(?:[|+=\]}-]|:\s[RPF]|\bLog\b.*)$")
+_LAST_VALUE = re.compile(r"\S+(?:\s+(?:W|\S{0,2}C|%|MHz|GHz|MB|GB|KB|mV))?$")
+_LAST_CELL = re.compile(r"[^,;\t|]*$")
+_FILTERS = ("-g", "--gpu", "-d", "--device")
+_PARTS = re.compile(r"\bamd-smi\s+(?:monitor|topology|xgmi|process|bad-pages|partition|event|firmware)\b")
+_FAILURES = (
+    (re.compile(r"NOT_ENOUGH_PERM|NO_PERM|permission denied|missing the following required groups", re.IGNORECASE), Outcome.NOT_PERMITTED),
+    (re.compile(r"command not found|No such file or directory|No module named", re.IGNORECASE), Outcome.TOOL_MISSING),
+    (
+        re.compile(
+            r"DRIVER_NOT_LOADED|NOT_INIT|not found in modules|Driver not initialized|check amdgpu version|driver not (?:loaded|found)|INIT_ERROR", re.IGNORECASE
+        ),
+        Outcome.DRIVER_UNUSABLE,
+    ),
+    (re.compile(r"No AMD GPUs|no GPUs? (?:was |were )?(?:found|detected)|Unable to detect any GPU|NOT_FOUND", re.IGNORECASE), Outcome.NO_DEVICES),
+)
+
+
+@dataclass(slots=True)
+class _Round:
+    """What is collected while the captures are read."""
+
+    models: Models
+    gather: Gather = field(default_factory=Gather)
+    formats: list[str] = field(default_factory=list)
+    whole: bool = False
+    cut: bool = False
+    empty: bool = False
+    version: str = ""
+    keys: dict[object, object] = field(default_factory=dict)
+
+
+def interpret(captures: Sequence[Capture], models: Models) -> Interpretation:
+    """What the captures of one round say. Bad input gives fewer readings or ``unreadable``, never an exception."""
+    told = _Round(models)
+    for capture in captures:
+        if capture.failure is None:
+            _read(told, capture)
+    cards = settle(told.gather, models)
+    observations: list[Observation] = []
+    if told.gather.node.readings:
+        observations.extend(told.gather.node.observations(0))
+    for ordinal, card in enumerate(cards):
+        if not card.names and card.key is not None and isinstance(card.key, int):
+            card.named(index=card.key)
+        observations.extend(card.observations(ordinal))
+    outcome, detail = _outcome(told, captures, bool(cards))
+    return Interpretation(
+        outcome=outcome,
+        complete=outcome is Outcome.DEVICES and told.whole and not told.cut,
+        format=told.formats[0] if told.formats else "",
+        detail=detail,
+        tool_version=told.version,
+        observations=tuple(observations),
+    )
+
+
+def _outcome(told: _Round, captures: Sequence[Capture], cards: bool) -> tuple[Outcome, str]:
+    if cards:
+        return (Outcome.PARTIAL if told.cut else Outcome.DEVICES), ""
+    failed = next((c for c in captures if c.failure is not None), None)
+    for capture in captures:
+        text = decode(capture.payload[:HEAD]) + "\n" + decode(capture.stderr[:HEAD])
+        for pattern, outcome in _FAILURES:
+            match = pattern.search(text)
+            if match:
+                return outcome, _line(text, match.start())
+    if failed is not None and failed.failure is not None:
+        return failed.failure, failed.detail
+    if told.empty:
+        return Outcome.NO_DEVICES, "the listing is empty"
+    return Outcome.UNREADABLE, "no card could be read"
+
+
+def _line(text: str, at: int) -> str:
+    start = text.rfind("\n", 0, at) + 1
+    end = text.find("\n", at)
+    return text[start : end if end >= 0 else len(text)].strip()[:200]
+
+
+def _read(told: _Round, capture: Capture) -> None:
+    name = recognise(capture.payload[:HEAD]) or capture.format
+    reader = _READERS.get(name)
+    if reader is None:
+        return
+    told.formats.append(name)
+    told.cut = told.cut or capture.cut
+    reader(told, capture if name.endswith("-json") else replace(capture, payload=_settled(capture.payload, csv=name.endswith("-csv"))))
+
+
+def _settled(payload: bytes, *, csv: bool) -> bytes:
+    """The text with its last value struck out where no line end follows it: that value may go on."""
+    if payload.rstrip(b"\x00")[-1:] in (b"\n", b"\r", b""):
+        return payload
+    text = decode(payload)
+    start = text.rfind("\n") + 1
+    last = text[start:].rstrip()
+    if _CLOSED.search(last):
+        return payload
+    return (text[:start] + (_LAST_CELL if csv else _LAST_VALUE).sub("N/A", last, count=1) + "\n").encode()
+
+
+def _smi_json(told: _Round, capture: Capture) -> None:
+    found = parse_smi.from_json(capture.payload)
+    if found is not None:
+        _listing(told, capture, found, whole=True)
+
+
+def _smi_text(told: _Round, capture: Capture) -> None:
+    for reader in (parse_box.box, parse_tables.xgmi, parse_tables.topology, parse_tables.partition, parse_tables.monitor):
+        found = reader(capture.payload)
+        if found is not None:
+            _listing(told, capture, found, whole=reader is parse_box.box)
+            return
+    found = parse_smi.from_text(capture.payload)
+    first = decode(capture.payload[:400])
+    _listing(told, capture, found, whole=not _PARTS.search(first))
+
+
+def _listing(told: _Round, capture: Capture, found: Listing, *, whole: bool) -> None:
+    for record in found.records:
+        card = told.gather.card(record["gpu"] if record.get("gpu") is not None else record.get("bdf"))
+        observe_smi.observe(card, record)
+        observe_metric.observe(card, record)
+        for key, name in (("driver.version", "driver.version"), ("runtime.version", "runtime.version")):
+            if name in found.node:
+                card.value(key, found.node[name])
+    told.version = told.version or found.node.get("tool.version", "")
+    _mark(told, capture, whole=whole and bool(found.records) and not found.short, cut=found.cut)
+    told.empty = told.empty or found.empty
+
+
+def _mark(told: _Round, capture: Capture, *, whole: bool, cut: bool) -> None:
+    filtered = any(word in _FILTERS or word.startswith("--gpu=") for word in capture.locator)
+    told.whole = told.whole or (whole and not filtered)
+    told.cut = told.cut or cut
+
+
+def _rocm(read: Callable[[bytes], parse_rocm.RocmListing | None]) -> Callable[[_Round, Capture], None]:
+    def reader(told: _Round, capture: Capture) -> None:
+        found = read(capture.payload)
+        if found is None:
+            return
+        passive = frozenset(key for key, model in told.models.items() if "instinct" in model.name.lower())
+        observe_rocm.observe(told.gather, found, passive)
+        _mark(told, capture, whole=bool(found.cards), cut=found.cut)
+        told.empty = told.empty or not found.cards
+
+    return reader
+
+
+def _library(told: _Round, capture: Capture) -> None:
+    found = from_library(capture.payload)
+    if found is not None:
+        _listing(told, capture, found, whole=True)
+
+
+def _tree(told: _Round, capture: Capture) -> None:
+    found = files(capture.payload)
+    observe_sysfs.observe(told.gather, found)
+    observe_kfd.observe(told.gather, found)
+    _mark(told, capture, whole=bool(told.gather.cards), cut=False)
+    told.empty = told.empty or bool(found)
+
+
+def _firmware(told: _Round, capture: Capture) -> None:
+    rows = decode(capture.payload).split("\n")
+    found = observe_sysfs.components(rows)
+    if found:
+        told.gather.card("").value("firmware.components", found)
+    _mark(told, capture, whole=False, cut=False)
+
+
+def _exporter(told: _Round, capture: Capture) -> None:
+    observe_exporter.observe(told.gather, capture.payload)
+
+
+def _npu(told: _Round, capture: Capture) -> None:
+    observe_npu.observe(told.gather, capture.payload)
+
+
+_READERS: dict[str, Callable[[_Round, Capture], None]] = {
+    "amdsmi-json": _library,
+    "amd-smi-json": _smi_json,
+    "amd-smi-text": _smi_text,
+    "rocm-smi-json": _rocm(parse_rocm.from_json),
+    "rocm-smi-csv": _rocm(parse_rocm.from_csv),
+    "rocm-smi-text": _rocm(parse_rocm.from_text),
+    "sysfs-tree": _tree,
+    "amdgpu-firmware-info": _firmware,
+    "prometheus-text": _exporter,
+    "xrt-smi-text": _npu,
+}

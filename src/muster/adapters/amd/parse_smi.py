@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`amd-smi` JSON and indented text to one shape: a record per GPU row, nested, with lower-case keys.
+
+ROCm 6 prints an array, 7 an object with "gpu_data"; CPU sockets and network cards stand beside the GPUs and are left aside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.adapters.amd.values import whole
+from muster.formats.jsontext import documents
+from muster.formats.text import decode
+from muster.formats.tree import Node, items, parse
+
+Record = dict[str, Any]
+
+_LINKS = ("links", "link_metrics")
+_FILTERED = re.compile(r"^\s*\.\.\.\s*$", re.MULTILINE)
+_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Rows of one print of the tool. ``cut`` when its end is missing; ``node`` is told of the host."""
+
+    records: tuple[Record, ...]
+    cut: bool = False
+    short: bool = False
+    """Something was left out on purpose ("..."): nothing is wrong with what stands there, but it is not the whole listing."""
+    node: Mapping[str, str] = field(default_factory=dict)
+    empty: bool = False
+    """The tool printed an empty list."""
+
+
+def from_json(payload: bytes) -> Listing | None:
+    """The rows of amd-smi JSON in any of its wrappings; None when the text holds no document."""
+    found = documents(payload, partial=True)
+    records: list[Record] = []
+    for document in found:
+        for where, row in _rows(document.value):
+            records.append(_partition_row(where, row))
+    if not found:
+        return None
+    empty = not records and any(d.value in ([], {"gpu_data": []}) for d in found)
+    return Listing(tuple(records), any(d.cut for d in found), empty=empty)
+
+
+def _rows(value: Any, where: str = "", depth: int = 0) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Objects that carry a GPU number, with the name of the list they stand in. Links inside a row are not rows."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _rows(each, where, depth + 1)
+    elif isinstance(value, Mapping) and depth < _DEPTH:
+        if _index(value) is not None:
+            yield where, value
+        else:
+            for key, each in value.items():
+                if isinstance(each, list | Mapping) and key not in _LINKS:
+                    yield from _rows(each, str(key).lower(), depth + 1)
+
+
+def _index(row: Mapping[str, Any]) -> int | None:
+    value = row.get("gpu", row.get("gpu_id"))
+    if isinstance(value, bool):
+        return None
+    return whole(value)
+
+
+def _partition_row(where: str, row: Mapping[str, Any]) -> Record:
+    """The row as a record; rows of the partition tables are put under "partition" as elsewhere."""
+    record: Record = {str(key): value for key, value in row.items()}
+    record["gpu"] = _index(row)
+    if where == "current_partition" or ("accelerator_type" in row and "asic" not in row):
+        record["partition"] = {
+            "accelerator_partition": row.get("accelerator_type"),
+            "memory_partition": row.get("memory"),
+            "partition_id": row.get("partition_id"),
+        }
+    elif where == "memory_partition":
+        record = {"gpu": record["gpu"], "partition": {"memory_partition": row.get("current_partition")}}
+    elif where in ("partition_profiles", "partition_resources"):
+        record = {"gpu": record["gpu"], where: dict(row)}
+    return record
+
+
+def from_text(payload: bytes) -> Listing:
+    """The rows of amd-smi's indented text: blocks that begin with ``GPU: n``."""
+    root = parse(payload)
+    records: list[Record] = []
+    for node in root.children:
+        if _key(node.key) != "gpu" or node.value is None:
+            continue
+        number = whole(node.value)
+        if number is None:
+            continue
+        record = _convert(node)
+        record["gpu"] = number
+        records.append(record)
+    return Listing(tuple(records), short=_FILTERED.search(decode(payload)) is not None)
+
+
+def _key(key: str) -> str:
+    return re.sub(r"[\s_]+", "_", key.strip()).lower()
+
+
+def _convert(node: Node, depth: int = 0) -> Record:
+    """A node's children as nested plain values. A key printed twice keeps the print that says more; processes and pages become lists."""
+    told: Record = {}
+    for child in node.children:
+        key = _key(child.key)
+        if key == "process_info":
+            told.setdefault("process_list", []).append({"process_info": _value(child, depth)})
+            continue
+        value = _value(child, depth)
+        old = told.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            told[key] = {**value, **old}
+        elif old is None or old == "":
+            told[key] = value
+    return told
+
+
+def _value(node: Node, depth: int) -> Any:
+    if node.children and depth < _DEPTH:
+        if node.all("page_address"):
+            return [_convert(page, depth + 1) for page in node.records("page_address")]
+        return _convert(node, depth + 1)
+    text = (node.value or "").strip()
+    return items(text) if text.startswith("[") else text

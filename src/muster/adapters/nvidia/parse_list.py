@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``nvidia-smi -L`` and ``nvidia-smi nvlink --status``: a line per card, with instances or links below it."""
+
+from __future__ import annotations
+
+import re
+
+from muster.adapters.nvidia.board import Board, Listing, Slice
+from muster.domain.model.reading import Absent, Why
+from muster.formats.text import decode
+
+_GPU = re.compile(r"^GPU (\d{1,4}): (.*?)(?: \(UUID: ([^()]*)\))?\s*$")
+_MIG = re.compile(r"^\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: ([^()]*)\)")
+_LINK = re.compile(r"^\s+Link (\d{1,3}): (.+?)\s*$")
+_OLD_UUID = re.compile(r"/(\d+)/(\d+)$")
+
+
+def parse(payload: bytes) -> Listing:
+    """Cards by index, with instances (``-L``) or links (``nvlink``). A last line without its closing bracket was cut and is left out."""
+    text = decode(payload)
+    found = Listing()
+    boards: dict[str, Board] = {}
+    board: Board | None = None
+    rows = text.split("\n")
+    for number, row in enumerate(rows):
+        match = _GPU.match(row)
+        if match is not None:
+            if match.group(3) is None and number == len(rows) - 1:
+                found.cut = True
+                break
+            board = boards.setdefault(match.group(1), Board())
+            _card(board, match)
+        elif board is not None:
+            found.cut |= _below(board, row, last=number == len(rows) - 1)
+    found.boards = list(boards.values())
+    for one in found.boards:
+        _count(one)
+    links = any(one.extra.get("links") or "links.total" in one.fields for one in found.boards)
+    found.whole = not found.cut and not links and [*boards] == [str(place) for place in range(len(boards))]
+    return found
+
+
+def _card(board: Board, match: re.Match[str]) -> None:
+    board.offer("index", match.group(1))
+    board.offer("name", match.group(2))
+    board.offer("uuid", match.group(3))
+
+
+def _below(board: Board, row: str, *, last: bool) -> bool:
+    """Reads a line below a card; True when it was cut."""
+    mig, link = _MIG.match(row), _LINK.match(row)
+    if mig is not None:
+        one = Slice(index=mig.group(2), uuid=mig.group(3), profile=mig.group(1))
+        old = _OLD_UUID.search(one.uuid or "")
+        if old is not None:
+            one.gpu_instance, one.compute_instance = old.groups()
+        if all(have.index != one.index for have in board.slices):
+            board.slices.append(one)
+            board.offer("mig.mode.current", "Enabled")
+        return False
+    if link is not None and not last:
+        links = board.extra.setdefault("links", {})
+        if isinstance(links, dict):
+            links.setdefault(link.group(1), link.group(2))
+        return False
+    if "not supported" in row.lower() and "nvlink" in row.lower():
+        for name in ("links.total", "links.active"):
+            board.offer(name, Absent(Why.NOT_SUPPORTED, row.strip()[:120]))
+    return last and bool(row.strip()) and row.lstrip().startswith(("MIG", "Link"))
+
+
+def _count(board: Board) -> None:
+    links = board.extra.get("links")
+    if not isinstance(links, dict):
+        return
+    active = [text for text in links.values() if "inactive" not in text.lower() and "disabled" not in text.lower()]
+    board.offer("links.total", str(len(links)))
+    board.offer("links.active", str(len(active)))
+    if active and len(set(active)) == 1:
+        board.offer("links.speed", active[0])

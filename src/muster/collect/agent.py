@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent: collects, writes reports into the spool, and delivers them in a thread of its own, so that a server that does not answer delays no reading."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from muster.collect.clock import Clock
+from muster.collect.collector import Collector, Round
+from muster.collect.delivery import Delivery
+from muster.collect.follow import Cursors, Follower, Piece
+from muster.collect.node import NODE, node_of
+from muster.collect.reports import Reports
+from muster.collect.route import Routed, quiet
+from muster.collect.spool import Spool
+from muster.collect.tell import Teller, Told
+from muster.domain.model.source import Source, SourceId
+from muster.wire.report import NodeDoc
+
+_log = logging.getLogger("muster.agent")
+
+GATHER_S = 2.0
+"""Seconds that rounds are gathered for one report while others are being read."""
+
+BEAT_S = 30.0
+"""Seconds after which a stream that brought nothing is said to be followed still."""
+
+STEP_S = 1.0
+_IDLE_S = 0.5
+
+
+class Agent:
+    """One reporter. ``step`` is called again and again; ``run`` does that until it is told to stop."""
+
+    def __init__(
+        self,
+        collector: Collector,
+        teller: Teller,
+        reports: Reports,
+        spool: Spool,
+        clock: Clock,
+        *,
+        follower: Follower | None = None,
+        cursors: Cursors | None = None,
+        streams: Iterable[Source] = (),
+    ) -> None:
+        self._collector = collector
+        self._teller = teller
+        self._reports = reports
+        self._spool = spool
+        self._clock = clock
+        self._follower = follower
+        self._cursors = cursors or Cursors(None)
+        self._beats = {each.id: (each, float("-inf")) for each in streams}
+        self._told = Told()
+        self._since = float("inf")
+        self._renew = threading.Event()
+        self._behind: dict[SourceId, str] = {}
+        self._failed: dict[SourceId, list[Routed]] = {}
+        self._standing: set[SourceId] = set()
+
+    def renew(self) -> None:
+        """Begins a new incarnation at the next step; may be called from any thread."""
+        self._renew.set()
+
+    def step(self, seconds: float = STEP_S) -> None:
+        """Collects for ``seconds`` at most, and writes what was told when it is time."""
+        if self._renew.is_set():
+            self._renew.clear()
+            self._reports.renew()
+            self._teller.evidence.forget()
+            self._collector.forget()
+            self._standing.clear()
+        self.hear(self._collector.step(seconds))
+        self._streams()
+        waited = self._clock.mono() - self._since
+        if self._told and (not self._collector.busy or waited >= GATHER_S):
+            self.write()
+
+    def once(self) -> None:
+        """Each source once, written as soon as all are read."""
+        self.hear(self._collector.once())
+        self.write()
+
+    def hear(self, rounds: Iterable[Round]) -> None:
+        """Takes in rounds; those of vendors that are not here are passed over."""
+        for each in rounds:
+            if each.source.id == NODE:
+                self._named(each)
+            if each.standing_by or self._collector.presence.counts(each.source, each.told):
+                self._add(self._teller.tell([each]))
+
+    def write(self) -> None:
+        """Puts what was told into the spool, then lets the streams' cursors follow."""
+        told, self._told, self._since = self._told, Told(), float("inf")
+        kept = [self._spool.add(report) for report in self._reports.build(told.listings, told.events, told.captures)]
+        if all(kept):
+            behind, self._behind = self._behind, {}
+            for source, cursor in behind.items():
+                self._cursors.put(source, cursor)
+
+    def _add(self, told: Told) -> None:
+        if told and not self._told:
+            self._since = self._clock.mono()
+        self._told.listings += told.listings
+        self._told.events += told.events
+        self._told.captures += told.captures
+
+    def _named(self, each: Round) -> None:
+        doc = node_of(each.captures)
+        known = self._reports.identity.node
+        if doc.name and doc != known:
+            fresh = NodeDoc(name=doc.name, machine_id=doc.machine_id or known.machine_id, system=doc.system or known.system)
+            self._reports.identity = replace(self._reports.identity, node=fresh)
+
+    def _streams(self) -> None:
+        if self._follower is None:
+            return
+        for piece in self._follower.take():
+            self._beat(piece.source, piece)
+            self._behind[piece.source.id] = piece.behind
+        standing = {each.id for each in self._follower.standing_by()}
+        for source, last in tuple(self._beats.values()):
+            if source.id in standing:
+                self._stand(source)
+            elif source.id in self._follower.followed or self._failed.get(source.id):
+                self._standing.discard(source.id)
+                if self._clock.mono() - last >= max(source.cadence.total_seconds(), BEAT_S):
+                    self._beat(source, None)
+
+    def _stand(self, source: Source) -> None:
+        """Says once that a stream is not needed."""
+        if source.id not in self._standing:
+            self._standing.add(source.id)
+            self._failed.pop(source.id, None)
+            self.hear([Round(source=source, at=self._clock.wall(), mono=self._clock.mono(), routed=quiet(source), standing_by=True)])
+
+    def _beat(self, source: Source, piece: Piece | None) -> None:
+        """What came from a stream; or that it is still followed and quiet, or still cannot be."""
+        captures = [piece.capture] if piece else []
+        at, mono = self._clock.wall(), self._clock.mono()
+        routed = self._collector.router.route(source.adapter, captures) if piece else self._failed.get(source.id) or quiet(source)
+        self._beats[source.id] = (source, mono)
+        self._failed[source.id] = routed if any(each.own and each.told.outcome.failed for each in routed) else []
+        self.hear([Round(source=source, at=at, mono=mono, captures=captures, routed=routed, cursor=piece.before if piece else "")])
+
+
+def deliver(delivery: Delivery, clock: Clock, stop: threading.Event) -> None:
+    """Delivers until ``stop`` is set."""
+    while not stop.is_set():
+        if not delivery.step():
+            wait = delivery.next_at - clock.mono()
+            stop.wait(min(max(wait, _IDLE_S), STEP_S * 2))
+
+
+def drain(delivery: Delivery, limit: Callable[[], bool]) -> bool:
+    """Delivers all there is. False when the server did not take it before ``limit`` gave True."""
+    while delivery.step():
+        if limit():
+            return False
+    return not delivery.trouble
+
+
+def run(agent: Agent, delivery: Delivery, clock: Clock, stop: threading.Event, follower: Follower | None = None) -> None:
+    """Collects and delivers until ``stop`` is set; what is told by then is written."""
+    courier = threading.Thread(target=deliver, args=(delivery, clock, stop), name="deliver", daemon=True)
+    courier.start()
+    if follower is not None:
+        follower.start()
+    while not stop.is_set():
+        agent.step()
+    if follower is not None:
+        follower.close()
+    agent.write()
+    courier.join(timeout=STEP_S)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One node's collection: reads what is due, lets adapters interpret, and tells each round. The clock is handed in, the reading is done by hands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from muster.collect.chain import Chains, Word, word
+from muster.collect.clock import Clock
+from muster.collect.hands import Hands, Job
+from muster.collect.presence import Presence
+from muster.collect.route import Routed, Router
+from muster.domain.model.observation import Interpretation
+from muster.domain.model.source import Capture, Outcome, ReaderKind, Source, SourceId
+from muster.spi.adapter import Adapter
+from muster.spi.readers import Reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One round of one source. ``at`` is wall time, ``mono`` monotonic, both of its beginning; ``cursor`` is where a stream was before it."""
+
+    source: Source
+    at: float
+    mono: float
+    captures: Sequence[Capture] = ()
+    routed: Sequence[Routed] = ()
+    stuck: bool = False
+    standing_by: bool = False
+    cursor: str = ""
+
+    @property
+    def told(self) -> Interpretation:
+        """What the source's own adapter made of it."""
+        return next((each.told for each in self.routed if each.own), Interpretation(outcome=Outcome.UNREADABLE))
+
+
+@dataclass(slots=True)
+class _State:
+    words: dict[SourceId, Word] = field(default_factory=dict)
+    standing: frozenset[SourceId] = frozenset()
+
+
+class Collector:
+    """Reads the sources of ``adapters`` by ``readers``. ``hung`` gives what of an adapter outlived being killed (an empty text: nothing)."""
+
+    def __init__(
+        self,
+        adapters: Sequence[Adapter],
+        readers: Mapping[ReaderKind, Reader],
+        clock: Clock,
+        context: Mapping[str, str],
+        hung: Callable[[str], str] = lambda _: "",
+    ) -> None:
+        self.adapters = {each.manifest.name: each for each in adapters}
+        self.router = Router(adapters, context)
+        self.presence = Presence([each.manifest for each in adapters])
+        self._readers = readers
+        self._clock = clock
+        self._hung = hung
+        self._chains = Chains(source for each in adapters for source in each.sources if source.reader in readers)
+        self._hands = Hands(clock)
+        self._state = _State()
+
+    def step(self, seconds: float) -> list[Round]:
+        """Starts what is due, waits ``seconds`` at most for something to end, and gives the rounds that ended, hung, or stand by from now on."""
+        found = [self._ended(job) for job in self._hands.ended(0)]
+        found += self._start()
+        found += [self._ended(job) for job in self._hands.ended(0 if found else min(seconds, self.wait()))]
+        found += [self._hanging(job) for job in self._hands.overdue()]
+        return [*found, *self._standing()]
+
+    def once(self) -> Iterator[Round]:
+        """Each source once, as far as its chain needs it; ends when nothing is left to read. Those that stand by are told last."""
+        while True:
+            yield from self._start(again=False)
+            if not self._hands.busy:
+                break
+            limit = self._hands.next_limit() - self._clock.mono()
+            yield from [self._ended(job) for job in self._hands.ended(max(limit, 0.01))]
+            yield from [self._hanging(job) for job in self._hands.overdue()]
+        yield from self._standing()
+
+    def wait(self) -> float:
+        """Seconds until something is due or overdue; infinite when nothing is."""
+        due = self._chains.next_at(self._state.words, self.presence.idle, self._hands.busy)
+        return max(0.0, min(due, self._hands.next_limit()) - self._clock.mono())
+
+    def forget(self) -> None:
+        """Tells anew which sources stand by: a new incarnation begins."""
+        self._state.standing = frozenset()
+
+    @property
+    def busy(self) -> bool:
+        """True while something is being read."""
+        return bool(self._hands.busy)
+
+    def _start(self, again: bool = True) -> list[Round]:
+        """Starts what is due; gives the rounds of sources that are not read because a read of their adapter hangs."""
+        words, now = self._state.words, self._clock.mono()
+        blocked = []
+        for source in self._chains.due(words, now, self.presence.idle):
+            if not again and source.id in words:
+                continue
+            if self._hands.free(source.adapter):
+                self._hands.start(source, self._readers[source.reader])
+            elif (job := self._hands.stuck(source.adapter)) is not None:
+                blocked.append(self._stuck(source, job, self._clock.wall(), now))
+        return blocked
+
+    def _ended(self, job: Job) -> Round:
+        routed = self.router.route(job.source.adapter, job.captures)
+        found = Round(source=job.source, at=job.started_wall, mono=job.started, captures=job.captures, routed=routed)
+        if found.told.outcome is Outcome.TIMED_OUT and self._hung(job.source.adapter):
+            found = replace(found, stuck=True)
+        self._heard(found)
+        return found
+
+    def _hanging(self, job: Job) -> Round:
+        return self._stuck(job.source, job, job.started_wall, job.started)
+
+    def _stuck(self, source: Source, job: Job, at: float, mono: float) -> Round:
+        own = "" if source is job.source else "not read: "
+        detail = f"{own}the read of {job.source.id} has not come back for {self._clock.mono() - job.started:.0f} s"
+        told = Interpretation(outcome=Outcome.TIMED_OUT, detail=detail)
+        found = Round(source=source, at=at, mono=mono, routed=(Routed(source.adapter, told, True),), stuck=True)
+        self._heard(found)
+        return found
+
+    def _heard(self, found: Round) -> None:
+        self._state.words[found.source.id] = word(found.told, found.mono)
+        self.presence.hear(found.source, found.told)
+
+    def _standing(self) -> list[Round]:
+        standing = self._chains.standing_by(self._state.words)
+        fresh = [each for each in standing if each.id not in self._state.standing]
+        self._state.standing = frozenset(each.id for each in standing)
+        told = Interpretation(outcome=Outcome.NO_DEVICES, detail="the leader of its chain speaks")
+        at, mono = self._clock.wall(), self._clock.mono()
+        return [Round(source=each, at=at, mono=mono, routed=(Routed(each.adapter, told, True),), standing_by=True) for each in fresh]

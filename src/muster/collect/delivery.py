@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delivers what is in the spool, oldest first, and waits longer after each failure."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from muster.collect.clock import Clock
+from muster.collect.post import Fate, Post
+from muster.collect.spool import Spool
+from muster.wire.report import ReportDoc, pack
+
+_log = logging.getLogger("muster.delivery")
+
+FIRST_WAIT_S = 1.0
+LONGEST_WAIT_S = 60.0
+
+
+class Delivery:
+    """The way to the server. ``spread`` gives numbers 0..1, so that many agents do not come back at once; ``renew`` begins a new incarnation."""
+
+    def __init__(self, spool: Spool, post: Post, clock: Clock, *, boot_id: str, spread: Callable[[], float], renew: Callable[[], None]) -> None:
+        self._spool = spool
+        self._post = post
+        self._clock = clock
+        self._boot_id = boot_id
+        self._spread = spread
+        self._renew = renew
+        self._failures = 0
+        self._next = float("-inf")
+        self.delivered = 0
+        self.refused = 0
+        self.trouble = ""
+        """Why the last post did not arrive; empty when it did."""
+
+    @property
+    def next_at(self) -> float:
+        """When to try next (monotonic)."""
+        return self._next
+
+    def step(self) -> bool:
+        """Delivers one report when there is one and it is time. True when the next can follow at once."""
+        if self._clock.mono() < self._next:
+            return False
+        found = self._spool.oldest(self._clock.wall())
+        if found is None:
+            return False
+        kept, report = found
+        posted = self._post(pack(self._stamped(report)))
+        if posted.fate is Fate.LATER:
+            self._later(posted.detail, posted.wait)
+            return False
+        self._spool.done(kept)
+        self._settled(report, posted.fate is Fate.REFUSED, posted.detail)
+        if posted.renew:
+            self._renew()
+        return True
+
+    def _stamped(self, report: ReportDoc) -> ReportDoc:
+        return msgspec.structs.replace(report, sent_at=self._clock.wall(), sent_mono=self._clock.mono(), boot_id=self._boot_id)
+
+    def _settled(self, report: ReportDoc, refused: bool, detail: str) -> None:
+        if self._failures:
+            _log.info("the server answers again")
+        self._failures, self.trouble = 0, ""
+        self.delivered += not refused
+        self.refused += refused
+        if refused:
+            _log.error("report %s/%d was refused and is dropped: %s", report.incarnation, report.sequence, detail)
+
+    def _later(self, detail: str, asked: float) -> None:
+        wait = max(asked, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(self._failures, 16)))
+        self._failures += 1
+        self._next = self._clock.mono() + wait * (0.5 + self._spread() / 2)
+        if detail != self.trouble:
+            _log.warning("reports wait: %s", detail)
+        self.trouble = detail

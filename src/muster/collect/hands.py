@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads in workers: one at a time per adapter, each with a deadline, and never a second one beside one that hangs.
+
+The readers end what hangs as well as they can; what not even they get back from is left here, said to be stuck, and waited for.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from muster.collect.clock import Clock
+from muster.domain.model.source import Capture, Outcome, Source
+from muster.spi.readers import Reader
+
+GRACE_S = 6.0
+"""Seconds that a reader has beyond its deadlines, to end what it started."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One read of one source. ``started`` and ``limit`` are monotonic; ``late`` is set once it is said to be stuck."""
+
+    source: Source
+    started: float
+    started_wall: float
+    limit: float
+    captures: list[Capture] = field(default_factory=list)
+    late: bool = False
+
+
+class Hands:
+    """Starts reads and hands back those that ended."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ended: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._jobs: dict[str, Job] = {}
+
+    def free(self, adapter: str) -> bool:
+        """True when nothing of this adapter is being read."""
+        return adapter not in self._jobs
+
+    def stuck(self, adapter: str) -> Job | None:
+        """The read of this adapter that hangs."""
+        job = self._jobs.get(adapter)
+        return job if job is not None and job.late else None
+
+    def start(self, source: Source, reader: Reader) -> Job:
+        """Begins a read in a thread of its own; the adapter must be free."""
+        now = self._clock.mono()
+        limit = now + source.deadline.total_seconds() * max(1, len(source.reads)) + GRACE_S
+        job = Job(source, now, self._clock.wall(), limit)
+        self._jobs[source.adapter] = job
+        threading.Thread(target=self._read, args=(job, reader), name=f"read-{source.id}", daemon=True).start()
+        return job
+
+    def ended(self, seconds: float) -> list[Job]:
+        """Reads that ended, waiting ``seconds`` at most for the first. A late one that comes back only frees its adapter."""
+        found: list[Job] = []
+        try:
+            found.append(self._ended.get(timeout=max(seconds, 0)) if seconds > 0 else self._ended.get_nowait())
+            while True:
+                found.append(self._ended.get_nowait())
+        except queue.Empty:
+            pass
+        for job in found:
+            del self._jobs[job.source.adapter]
+        return [job for job in found if not job.late]
+
+    def overdue(self) -> list[Job]:
+        """Reads that hang since the last call, each told once."""
+        now = self._clock.mono()
+        found = [job for job in self._jobs.values() if not job.late and now >= job.limit]
+        for job in found:
+            job.late = True
+        return found
+
+    def next_limit(self) -> float:
+        """When the next read under way becomes overdue (monotonic)."""
+        return min((job.limit for job in self._jobs.values() if not job.late), default=float("inf"))
+
+    @property
+    def busy(self) -> frozenset[str]:
+        """Adapters of which a read is under way that does not hang."""
+        return frozenset(name for name, job in self._jobs.items() if not job.late)
+
+    def _read(self, job: Job, reader: Reader) -> None:
+        try:
+            job.captures.extend(reader.read(job.source, job.source.deadline))
+        except Exception as error:  # the edge of the worker: a reader promises not to raise, and one that does must not end the agent
+            job.captures.append(_broken(job.source, error))
+        finally:
+            self._ended.put(job)
+
+
+def _broken(source: Source, error: Exception) -> Capture:
+    read = source.reads[0] if source.reads else None
+    return Capture(
+        source=source.id,
+        locator=read.locator if read else (),
+        format=read.format if read else "",
+        duration=timedelta(0),
+        failure=Outcome.UNREADABLE,
+        detail=f"the {source.reader} reader raised {type(error).__name__}: {str(error)[:200]}",
+    )

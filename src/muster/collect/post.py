@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hands a report to the server: over a local socket or HTTP, with the standard library alone."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from muster.domain.model.errors import InputError
+from muster.wire.report import AnswerDoc
+
+REPORTS = "/api/v1/reports"
+TIMEOUT_S = 20.0
+DISCOVERY = "server.json"
+
+
+class Fate(Enum):
+    """What became of a post. ``TAKEN``: the server has it. ``REFUSED``: it never will. ``LATER``: try again."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+    LATER = "later"
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """The fate of one post, with the server's reason; ``wait`` are seconds the server asked for. ``renew`` when its numbering clashed."""
+
+    fate: Fate
+    detail: str = ""
+    wait: float = 0.0
+    renew: bool = False
+
+
+Post = Callable[[bytes], Posted]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the server is. With ``socket`` the URL only gives the path."""
+
+    url: str
+    socket: str = ""
+
+
+def address(text: str) -> Address:
+    """The address in ``text``: a URL, ``host:port``, or the path of a socket. Raises InputError when it is none."""
+    if text.startswith(("/", "unix:")):
+        return Address("http://localhost", text.removeprefix("unix:").removeprefix("//"))
+    url = text if "://" in text else f"http://{text}"
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(f"{text!r} is no address of a server", hint="give http://host:port, https://host:port, or the path of a socket")
+    return Address(url.rstrip("/"))
+
+
+def discover(environ: Mapping[str, str], home: Path) -> Address | None:
+    """The server that runs on this machine, by the file it leaves; None when there is none, or when it has ended."""
+    runtime = environ.get("XDG_RUNTIME_DIR")
+    folders = [Path(runtime) / "muster"] if runtime else []
+    for folder in (*folders, Path("/run/muster"), home / ".local" / "state" / "muster"):
+        try:
+            told = json.loads((folder / DISCOVERY).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(told, dict) and _alive(told.get("pid")):
+            path = str(told.get("socket") or "")
+            url = str(told.get("address") or told.get("url") or "http://localhost")
+            return Address((url if "://" in url else f"http://{url}").rstrip("/"), path if path and Path(path).exists() else "")
+    return None
+
+
+def _alive(pid: object) -> bool:
+    if not isinstance(pid, int) or pid <= 0:
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+class Poster:
+    """Posts to one server, or to the one that ``find`` finds at that moment. ``token`` goes into each request where there is one."""
+
+    def __init__(self, find: Callable[[], Address | None], token: str = "", timeout: float = TIMEOUT_S) -> None:
+        self._find = find
+        self._headers = {"Content-Type": "application/msgpack", "Accept": "application/msgpack, application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._timeout = timeout
+
+    def __call__(self, body: bytes) -> Posted:
+        """Posts one report."""
+        where = self._find()
+        if where is None:
+            return Posted(Fate.LATER, "no server is running here")
+        connection = _connection(where, self._timeout)
+        try:
+            connection.request("POST", urlsplit(where.url).path + REPORTS, body=body, headers=self._headers)
+            answer = connection.getresponse()
+            return judged(answer.status, dict(answer.getheaders()), answer.read())
+        except (OSError, http.client.HTTPException) as error:
+            return Posted(Fate.LATER, f"{where.socket or where.url}: {getattr(error, 'strerror', None) or str(error) or type(error).__name__}")
+        finally:
+            connection.close()
+
+
+def judged(status: int, headers: Mapping[str, str], body: bytes) -> Posted:
+    """What an answer means. A server that is busy, starting, or does not know us yet is asked again; one that cannot use the report is not."""
+    headers = {name.lower(): value for name, value in headers.items()}
+    detail = _detail(status, headers, body)
+    if 200 <= status < 300:
+        return Posted(Fate.REFUSED, detail, renew=True) if detail.startswith("refused") else Posted(Fate.TAKEN, detail)
+    if status in (400, 409, 413, 415, 422):
+        return Posted(Fate.REFUSED, detail, renew=status == 409)
+    after = headers.get("retry-after") or ""
+    return Posted(Fate.LATER, detail, wait=float(after) if after.isdecimal() else 0.0)
+
+
+def _detail(status: int, headers: Mapping[str, str], body: bytes) -> str:
+    try:
+        decode = msgspec.msgpack.decode if "msgpack" in (headers.get("content-type", "")) else msgspec.json.decode
+        answer = decode(body, type=AnswerDoc)
+    except msgspec.DecodeError:
+        return f"HTTP {status}: {body[:200].decode('utf-8', 'replace')}"
+    return f"{answer.answer}: {answer.detail}" if answer.detail else answer.answer
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _connection(where: Address, timeout: float) -> http.client.HTTPConnection:
+    if where.socket:
+        return _SocketConnection(where.socket, timeout)
+    parts = urlsplit(where.url)
+    if parts.scheme == "https":
+        return http.client.HTTPSConnection(parts.hostname or "localhost", parts.port, timeout=timeout, context=ssl.create_default_context())
+    return http.client.HTTPConnection(parts.hostname or "localhost", parts.port, timeout=timeout)

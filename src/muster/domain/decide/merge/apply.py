@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One step of the roll: a listing or an act applied to its part of the site, with the timers that ran out before it."""
+
+from __future__ import annotations
+
+from muster.domain.decide.merge.acts import act
+from muster.domain.decide.merge.groups import Group, groups, node_readings
+from muster.domain.decide.merge.join import split
+from muster.domain.decide.merge.match import Moment, match
+from muster.domain.decide.merge.nodes import resolve
+from muster.domain.decide.merge.parts import hear, partitions
+from muster.domain.decide.merge.record import aside, counted, rung
+from muster.domain.decide.merge.sight import conflicts, contest, deny, displace, settle, sight
+from muster.domain.decide.merge.state import STRONG, Card, Place, Site, Speaker, rank
+from muster.domain.decide.merge.values import dissent, take
+from muster.domain.model.names import NameKind
+from muster.domain.model.policy import Policy
+from muster.domain.model.roll import Act, Happening, Listing, Rung
+from muster.domain.model.source import Channel, Outcome
+
+JUST_AFTER = 0.001
+"""Seconds after a promise ran out at which it is looked at: at the moment itself it still holds."""
+_WORSE = frozenset(
+    {Outcome.DRIVER_UNUSABLE, Outcome.NOT_PERMITTED, Outcome.TIMED_OUT, Outcome.UNREACHABLE, Outcome.UNREADABLE, Outcome.PARTIAL, Outcome.TOOL_MISSING}
+)
+
+
+def apply(site: Site, said: Listing | Act, policy: Policy) -> list[tuple[Group, str]]:
+    """Applies one word in its turn; returns which card each group of a listing was found to be."""
+    at = said.at
+    advance(site, at, said.received_at, policy)
+    site.n += 1
+    site.clock = max(site.clock, at)
+    moment = Moment(at=at, n=site.n, learnt=said.received_at)
+    bound: list[tuple[Group, str]] = []
+    if isinstance(said, Act):
+        act(site, said, moment, policy)
+    else:
+        bound = _listing(site, said, moment, policy)
+    _settle_all(site, at, said.received_at, policy)
+    return [(group, site.gone.get(card, card)) for group, card in bound]
+
+
+def _listing(site: Site, said: Listing, moment: Moment, policy: Policy) -> list[tuple[Group, str]]:
+    node = resolve(site, said.node, moment.at, policy)
+    place = (node.id, said.witness.source)
+    speaker = _speaker(site, place, said, policy)
+    if speaker.removed:
+        return []
+    _hear_out(speaker, said, moment)
+    if said.standing_by:
+        return []
+    for observation in node_readings(said.observations):
+        hear(node.voices.setdefault(said.witness.source, {}), observation.readings, moment, said.capture)
+    if said.outcome in _WORSE and not said.observations:
+        return []
+    speaker.listed_at = moment.at
+    found = groups(said.observations, place, site, speaker, policy)
+    if _claim(site, found, place, moment, policy):
+        found = groups(said.observations, place, site, speaker, policy)
+    speaker.cards = len(found)
+    bound = _bind(site, said, found, moment, policy)
+    if said.complete:
+        there = {card for _, card in bound}
+        for card in list(site.cards.values()):
+            if place in card.claims and card.id not in there:
+                deny(site, card, place, moment, policy)
+    displace(site, node.id)
+    return bound
+
+
+def _bind(site: Site, said: Listing, found: list[Group], moment: Moment, policy: Policy) -> list[tuple[Group, str]]:
+    bound: list[tuple[Group, str]] = []
+    for group, card in match(site, found, moment):
+        contest(site, card, group.place, moment)
+        sight(card, group, moment)
+        partitions(site, card, group, moment, said.capture, policy, complete=said.complete)
+        take(site, card, group, moment, said.capture, policy)
+        bound.append((group, card.id))
+    return bound
+
+
+def _speaker(site: Site, place: Place, said: Listing, policy: Policy) -> Speaker:
+    witness = said.witness
+    speaker = site.speakers.get(place)
+    if speaker is None:
+        speaker = Speaker(
+            channel=witness.channel,
+            witness=witness.witness,
+            cadence=witness.cadence,
+            promise=policy.promise(witness.cadence),
+            reporter=said.reporter,
+            first_at=said.at,
+            last_at=said.at,
+            outcome=said.outcome,
+        )
+        site.speakers[place] = speaker
+    return speaker
+
+
+def _hear_out(speaker: Speaker, said: Listing, moment: Moment) -> None:
+    """What the report says of the source itself."""
+    if (said.outcome in _WORSE and speaker.outcome is not said.outcome) or speaker.failed_at is None:
+        speaker.failed_at = moment.at
+    if said.stuck and not speaker.stuck:
+        speaker.stuck_at = moment.at
+    if said.unknown_shape and not speaker.unknown_shape:
+        speaker.shape_at = moment.at
+    speaker.cadence, speaker.reporter, speaker.last_at = said.witness.cadence, said.reporter, moment.at
+    speaker.outcome, speaker.detail, speaker.stuck, speaker.standing_by = said.outcome, said.detail, said.stuck, said.standing_by
+    speaker.unknown_shape, speaker.counts, speaker.silent = said.unknown_shape, dict(said.counts), False
+
+
+def _claim(site: Site, found: list[Group], place: Place, moment: Moment, policy: Policy) -> bool:
+    """Keeps which nodes tell which strong ids; a value told by too many at once names nothing from now on. True when one was found out."""
+    if not site.hardware(place):
+        return False
+    new = False
+    for group in found:
+        for kind in STRONG:
+            for value in group.ids.get(kind, []):
+                if value in group.board:
+                    continue
+                nodes = site.claimed.setdefault((kind.value, value), {})
+                nodes[place[0]] = (moment.at, site.promise(place))
+                live = [n for n, (at, promise) in nodes.items() if moment.at - at <= promise]
+                if len(live) >= policy.placeholder_nodes:
+                    site.shared.add((kind, value))
+                    _break(site, kind, value, moment)
+                    new = True
+    return new
+
+
+def _break(site: Site, kind: NameKind, value: str, moment: Moment) -> None:
+    """A value that names nothing holds no record together: each node's part becomes a record of its own."""
+    for card in [c for c in site.cards.values() if value in c.names.get(kind, {})]:
+        del card.names[kind][value]
+        nodes = sorted({p[0] for p, c in card.claims.items() if site.hardware(p)}, key=lambda n: min(c.first_n for p, c in card.claims.items() if p[0] == n))
+        for node in nodes[1:]:
+            made = split(site, card, node, moment.at, moment.learnt)
+            made.best = Rung.NODE_INDEX
+        card.node = nodes[0] if nodes else card.node
+        card.best = Rung.NODE_INDEX
+        for each in site.cards.values():
+            each.best = min(each.best, rung(each), key=rank)
+
+
+def _settle_all(site: Site, at: float, learnt: float, policy: Policy) -> None:
+    """Presence, place, conflicts, rungs, dissent and what is counted since when, after something happened at ``at``."""
+    for card in list(site.cards.values()):
+        settle(site, card, at, learnt)
+    conflicts(site, at, learnt)
+    for card in site.cards.values():
+        _identified(card, at, learnt)
+        dissent(site, card, at, policy)
+    _counts(site, at)
+    set_aside = aside(site, at)
+    for place, speaker in site.speakers.items():
+        mine = any(card in set_aside for card in site.cards if place in site.cards[card].claims)
+        speaker.unjoined_at = (speaker.unjoined_at or at) if mine else None
+
+
+def _identified(card: Card, at: float, learnt: float) -> None:
+    now = rung(card)
+    if rank(now) < rank(card.best):
+        card.best = now
+        card.note(Happening.IDENTIFIED, at, learnt, rung=now.value)
+
+
+def _counts(site: Site, at: float) -> None:
+    """Since when the cluster counts more whole cards on a node than there are."""
+    for node in site.nodes.values():
+        told = [
+            s.counts["cards"] for p, s in site.speakers.items() if p[0] == node.id and s.channel is Channel.CLUSTER and not s.removed and "cards" in s.counts
+        ]
+        more = bool(told) and max(told) > counted(site, node.id, at)
+        node.more_since = (node.more_since if node.more_since is not None else at) if more else None
+
+
+def advance(site: Site, until: float, learnt: float, policy: Policy) -> bool:
+    """Lets promises run out, in order, up to but not at ``until``. True when something changed."""
+    changed = False
+    while (due := _due(site, until)) is not None:
+        changed = True
+        site.clock = max(site.clock, due)
+        for place, speaker in site.speakers.items():
+            if _silent_at(speaker) == due:
+                speaker.silent = True
+                for card in site.cards.values():
+                    claim = card.claims.get(place)
+                    if claim is not None and claim.denied_at is None and place not in card.lost_at and site.hardware(place):
+                        card.lost_at[place] = due
+                        card.note(Happening.SOURCE_LOST, due, learnt, source=place[1])
+        for card in site.cards.values():
+            for place, claim in card.claims.items():
+                if not claim.expired and claim.at + site.promise(place) == due:
+                    claim.expired = True
+        _settle_at(site, due, learnt, policy)
+    return changed
+
+
+def _settle_at(site: Site, due: float, learnt: float, policy: Policy) -> None:
+    """As `_settle_all`, a moment after ``due``, with its entries dated at ``due``."""
+    before = {card.id: len(card.history) for card in site.cards.values()}
+    _settle_all(site, due + JUST_AFTER, learnt, policy)
+    for card in site.cards.values():
+        fresh = card.history[before.get(card.id, 0) :]
+        del card.history[before.get(card.id, 0) :]
+        for entry in fresh:
+            card.note(entry.kind, due, entry.learnt_at, **entry.detail)
+
+
+def _silent_at(speaker: Speaker) -> float | None:
+    if speaker.silent or speaker.removed or speaker.standing_by:
+        return None
+    return speaker.last_at + speaker.promise
+
+
+def _due(site: Site, until: float) -> float | None:
+    times = [t for s in site.speakers.values() if (t := _silent_at(s)) is not None and t < until]
+    for card in site.cards.values():
+        times.extend(claim.at + site.promise(p) for p, claim in card.claims.items() if not claim.expired and claim.at + site.promise(p) < until)
+    return min(times, default=None)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which node a report speaks of: compared at the highest kind of name that both sides have; a former host name is understood."""
+
+from __future__ import annotations
+
+from muster.domain.decide.merge.state import Node, Site, digest
+from muster.domain.model.names import NameKind, canonical, names_nothing
+from muster.domain.model.policy import Policy
+from muster.domain.model.roll import NodeNames
+
+
+def keys(names: NodeNames, policy: Policy) -> tuple[str, str, str]:
+    """System id, machine id and name in the form in which they are compared; empty where there is none or it names nothing."""
+
+    def form(kind: NameKind, value: str) -> str:
+        return "" if names_nothing(kind, value, policy.placeholders) else canonical(kind, value)
+
+    return form(NameKind.SYSTEM, names.system), form(NameKind.MACHINE, names.machine_id), form(NameKind.HOSTNAME, names.name)
+
+
+def resolve(site: Site, names: NodeNames, at: float, policy: Policy) -> Node:
+    """The node of these names, made when there is none; it takes on names it lacked."""
+    system, machine, name = keys(names, policy)
+    found = find(site, system, machine, name)
+    if found is None:
+        found = Node(id="n-" + digest("node", system, machine, name, f"{at:.3f}"), created_at=at, name=names.name)
+        site.nodes[found.id] = found
+    if system and not found.system:
+        found.system, found.shown_system = system, names.system
+    found.machine_id = machine or found.machine_id
+    if name and (system or machine or not (found.system or found.machine_id)) and canonical(NameKind.HOSTNAME, found.name) != name:
+        found.former.add(canonical(NameKind.HOSTNAME, found.name))
+        found.name = names.name
+        found.former.discard(name)
+    found.last_at = max(found.last_at, at)
+    return found
+
+
+def find(site: Site, system: str, machine: str, name: str) -> Node | None:
+    """The node that has these names, or None. Among several the one that agrees at the highest kind, by its present name before a former one."""
+    best: tuple[tuple[int, int, float], Node] | None = None
+    for node in site.nodes.values():
+        level = _agrees(node, system, machine, name)
+        if level is not None:
+            present = 0 if canonical(NameKind.HOSTNAME, node.name) == name else 1
+            key = (level, present, -node.last_at)
+            if best is None or key < best[0]:
+                best = (key, node)
+    return best[1] if best else None
+
+
+def _agrees(node: Node, system: str, machine: str, name: str) -> int | None:
+    """0, 1, 2 for the highest kind that both have when it is the same; None when it differs."""
+    if system and node.system:
+        return 0 if system == node.system else None
+    if machine and node.machine_id:
+        return 1 if machine == node.machine_id else None
+    known = {canonical(NameKind.HOSTNAME, node.name), *node.former}
+    return 2 if name and name in known else None

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What sources say of a card's values: words kept per source, changes of driver and firmware, counters over resets, drift, dissent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from muster.domain.decide.choose import Shown, agree, choose, pair, same
+from muster.domain.decide.merge.groups import Group
+from muster.domain.decide.merge.match import Moment
+from muster.domain.decide.merge.parts import device_of, devices, hear
+from muster.domain.decide.merge.state import OPERATOR, Card, Piece, Place, Site, Use
+from muster.domain.model.attributes import ATTRIBUTES, Kind, Level
+from muster.domain.model.names import NameKind
+from muster.domain.model.policy import Policy
+from muster.domain.model.reading import Absent, Known, Reading, Why
+from muster.domain.model.roll import Happening, Voice, Word
+from muster.domain.model.source import Channel, WitnessClass
+
+WATCHED = {"driver.version": Happening.DRIVER_CHANGED, "firmware.version": Happening.FIRMWARE_CHANGED}
+_DRIFTED = frozenset({Why.NOT_REPORTED, Why.NOT_SUPPORTED})
+SERIAL = "serial"
+
+
+def take(site: Site, card: Card, group: Group, moment: Moment, capture: str, policy: Policy) -> None:
+    """Takes the group's readings as words of its source on the card and its devices."""
+    before = {key: _shown(site, card, key, policy, moment.at) for key in WATCHED}
+    readings = group.folded.readings
+    device = device_of(card, group)
+    words = card.voices.setdefault(group.place, {})
+    _drift(site, card, group.place, words, readings, moment)
+    if device is None:
+        hear(words, readings, moment, capture)
+    else:
+        _to_device(device, words, group, moment, capture)
+    devices(card, group, moment, capture, policy)
+    _count(site, card, group.place, readings, moment, policy)
+    for key, kind in WATCHED.items():
+        _changed(card, key, kind, before[key], _shown(site, card, key, policy, moment.at), moment, policy)
+
+
+def _to_device(device: Piece, words: dict[str, Word], group: Group, moment: Moment, capture: str) -> None:
+    """A row that speaks of one device of several: what belongs to a device is the device's."""
+    own = {k: r for k, r in group.folded.readings.items() if (e := ATTRIBUTES.get(k)) is not None and e.of is Level.DEVICE}
+    hear(device.voices.setdefault(group.place, {}), own, moment, capture)
+    hear(words, {k: r for k, r in group.folded.readings.items() if k not in own}, moment, capture)
+
+
+def _changed(card: Card, key: str, kind: Happening, old: Shown | None, new: Shown | None, moment: Moment, policy: Policy) -> None:
+    if old is None or new is None or not isinstance(old.reading, Known) or not isinstance(new.reading, Known):
+        return
+    if not agree(key, old.reading.value, new.reading.value, policy):
+        card.note(kind, moment.at, moment.learnt, was=old.reading.value, now=new.reading.value)
+
+
+def _shown(site: Site, card: Card, key: str, policy: Policy, now: float) -> Shown | None:
+    told = [v for v in voices(site, card.voices) if key in v.words]
+    return choose(key, told, policy, now) if told else None
+
+
+def voices(site: Site, said: Mapping[Place, Mapping[str, Word]]) -> list[Voice]:
+    """Words by source as voices with their promise; a removed source has none."""
+    found = []
+    for place, words in said.items():
+        speaker = site.speakers.get(place)
+        if speaker is not None and not speaker.removed:
+            found.append(Voice(node=place[0], source=place[1], channel=speaker.channel, witness=speaker.witness, promise=speaker.promise, words=words))
+    return found
+
+
+def operator_voice(words: Mapping[str, Word], node: str = "") -> list[Voice]:
+    """The operator's words as a voice that never ages."""
+    if not words:
+        return []
+    return [Voice(node=node, source=OPERATOR, channel=Channel.OPERATOR, witness=WitnessClass.OPERATOR, promise=0.0, words=words)]
+
+
+def _drift(site: Site, card: Card, place: Place, words: Mapping[str, Word], readings: Mapping[str, Reading], moment: Moment) -> None:
+    """An attribute that this source knew and now asks for in vain, the card's mode being the same."""
+    mode = readings.get("partition.mode")
+    before = words.get("partition.mode")
+    recut = isinstance(mode, Known) and before is not None and before.value != mode.value
+    for key, reading in readings.items():
+        spot = (*place, key)
+        old = words.get(key)
+        if isinstance(reading, Absent) and reading.why in _DRIFTED and old is not None and old.at is not None and not recut:
+            site.drift.setdefault(spot, {})[card.id] = moment.at
+        elif isinstance(reading, Known) and spot in site.drift:
+            site.drift[spot].pop(card.id, None)
+            if not site.drift[spot]:
+                del site.drift[spot]
+
+
+def _count(site: Site, card: Card, place: Place, readings: Mapping[str, Reading], moment: Moment, policy: Policy) -> None:
+    """Counters go on over a reset by at least the new reading."""
+    reset: list[str] = []
+    for key, reading in readings.items():
+        entry = ATTRIBUTES.get(key)
+        if entry is None or entry.kind is not Kind.COUNTER or not entry.numeric or not isinstance(reading, Known):
+            continue
+        use = card.uses.get((place[1], key))
+        if use is None:
+            card.uses[place[1], key] = Use(total=0, last=reading.value)
+            continue
+        if reading.value < use.last:
+            reset.append(key)
+            use.total += reading.value
+        else:
+            use.total += reading.value - use.last
+        use.last = reading.value
+    chosen = [key for key in reset if (shown := _shown(site, card, key, policy, moment.at)) is not None and shown.source == place[1]]
+    if chosen:
+        card.note(Happening.COUNTER_RESET, moment.at, moment.learnt, counters=sorted(chosen))
+
+
+def increase(site: Site, card: Card, policy: Policy, now: float) -> dict[str, float]:
+    """Use of each counter since the first reading of the source that is chosen for it."""
+    found: dict[str, float] = {}
+    for key in sorted({key for _, key in card.uses}):
+        shown = _shown(site, card, key, policy, now)
+        use = card.uses.get((shown.source, key)) if shown else None
+        if use is not None:
+            found[key] = use.total
+    return found
+
+
+def dissent(site: Site, card: Card, at: float, policy: Policy) -> None:
+    """Since when witnesses differ, per attribute; forgotten when they agree again or one falls silent."""
+    node = site.nodes.get(card.node or "")
+    told = [*voices(site, card.voices), *operator_voice(card.operator), *operator_voice(node.operator if node else {}, card.node or "")]
+    if len(told) > 1:
+        _near(card, told, policy)
+    judged: dict[str, set[tuple[str, str]]] = {}
+    for (key, one, two), apart in card.near.items():
+        if apart:
+            judged.setdefault(key, set()).add((one, two))
+    differ = set()
+    for key in policy.compare if len(told) > 1 else ():
+        if sum(key in v.words for v in told) > 1:
+            shown = choose(key, told, policy, at, judged.get(key, set()))
+            if shown is not None and shown.dissent:
+                differ.add(key)
+    if two_serials(card):
+        differ.add(SERIAL)
+    for key in list(card.dissent):
+        if key not in differ:
+            del card.dissent[key]
+    for key in differ:
+        card.dissent.setdefault(key, at)
+
+
+def two_serials(card: Card) -> bool:
+    """True when sources tell different serials of one card; a card of several devices has several."""
+    told = {value for value, each in card.names.get(NameKind.SERIAL, {}).items() if each.by and not each.board}
+    return len(told) > 1 and not card.devices
+
+
+def _near(card: Card, told: list[Voice], policy: Policy) -> None:
+    """Holds gauges of two sources to each other when they were read close together; the judgement stands until the next such pair."""
+    for key, compare in policy.compare.items():
+        if compare.how != "near":
+            continue
+        said = [(v, w) for v in told if (w := v.words.get(key)) is not None and w.at is not None]
+        for i, (one, first) in enumerate(said):
+            for two, second in said[i + 1 :]:
+                if abs((first.at or 0) - (second.at or 0)) <= policy.compare_within:
+                    card.near[key, *pair(one, two)] = not same(compare, first.value, second.value)

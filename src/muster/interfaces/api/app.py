@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The application: routes, problems, the OpenAPI document and the guard of the host name, put together on a desk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from muster.interfaces.api import cards, changes, findings, parts, places, problems, summary, writing
+from muster.interfaces.api.answers import SELECTED, page_schema
+from muster.wire import documents as d
+from muster.wire.report import AnswerDoc, ReportDoc
+from muster.wiring.desk import Desk
+
+HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]", "muster"})
+"""Host names that a server on loopback answers to; "muster" is what clients of the socket say."""
+
+_LISTS = ("Card", "Device", "Partition", "Node", "Source", "Adapter", "Finding", "Event")
+_DOCUMENTS: tuple[type[msgspec.Struct], ...] = (
+    d.ValueReading, d.AbsentReading, d.Card, d.Device, d.Partition, d.Node, d.Source, d.Adapter, d.Finding, d.Change, d.Event, d.CaptureInfo, d.Series,
+    d.Summary, d.Audit, d.ActRequest, d.ActAnswer, d.AcknowledgeRequest, d.Health, d.Version, d.Problem, ReportDoc, AnswerDoc,
+)  # fmt: skip
+
+
+def build(desk: Desk, hosts: frozenset[str] = HOSTS) -> FastAPI:
+    """The API on ``desk``."""
+    app = FastAPI(title="Muster", version=desk.version or "0", docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False)
+    app.state.desk = desk
+    problems.install(app)
+    for room in (cards, parts, places, changes, findings, writing, summary):
+        app.include_router(room.router)
+    app.add_middleware(HostGuard, hosts)
+    app.openapi = lambda: document(app)  # type: ignore[method-assign]  # FastAPI's own way to extend the document
+    return app
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with the schemas of all documents."""
+    if app.openapi_schema is None:
+        told = get_openapi(title=app.title, version="v1", description=_ABOUT, routes=app.routes, openapi_version="3.1.0")
+        told["components"] = {"schemas": dict(sorted(schemas().items()))}
+        app.openapi_schema = told
+    return app.openapi_schema
+
+
+_ABOUT = (
+    "The roll of every accelerator: what each card is, where, whether it is present, and where each value comes from. "
+    "A reading is a value with unit, source and age, or an absence with its reason: `absent` is one of not_supported, not_permitted, not_present, "
+    "not_reported, moved, withheld, not_sampled, error, device_lost, unreachable, timed_out, implausible, unreadable. Every error is a problem (RFC 9457)."
+)
+
+
+def schemas() -> dict[str, Any]:
+    """Schemas by name."""
+    _, components = msgspec.json.schema_components(_DOCUMENTS, ref_template="#/components/schemas/{name}")
+    pages = {f"{name}Page": page_schema(name) for name in _LISTS}
+    return {**components, **pages, "ChangePage": changes.CHANGE_PAGE, "AuditList": writing.AUDIT_LIST, "Selected": SELECTED}
+
+
+class HostGuard:
+    """Refuses requests made under another host's name: a page elsewhere that points its name at this machine gets nothing."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes on what is for us."""
+        if scope["type"] == "http" and self._host(scope) not in self._hosts:
+            told = problems.answer(421, "wrong_host", "this server answers only to the names of its own machine", hint="use http://127.0.0.1 or the socket")
+            await told(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    @staticmethod
+    def _host(scope: Scope) -> str:
+        text = next((bytes(value).decode("latin-1") for name, value in scope["headers"] if name == b"host"), "").lower()
+        return text if text.endswith("]") else text.rpartition(":")[0] or text

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cards: the list, one card, its history and its series."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+
+from muster.domain.decide.select import Lookup
+from muster.domain.decide.view import CardView
+from muster.domain.model.attributes import ATTRIBUTES
+from muster.domain.model.errors import InputError
+from muster.domain.model.filters import Fields, Shape
+from muster.domain.model.moments import moment, rfc3339
+from muster.domain.model.observation import Role
+from muster.domain.model.reading import Known
+from muster.domain.model.roll import CardRecord, Finding, Presence
+from muster.interfaces.api.answers import AtDesk, answers, answers_page, ref
+from muster.interfaces.api.changes import change_page
+from muster.interfaces.api.paging import READING_FIELDS, Question, Selection, json_answer, page, page_answer, question
+from muster.interfaces.api.params import At, Listing, asked_time
+from muster.interfaces.api.roll import NAMED, Then
+from muster.wire import documents as d
+from muster.wire import shown
+
+router = APIRouter(prefix="/api/v1/cards", tags=["cards"])
+
+_TEXTS = ("id", "name", "vendor", "model", "presence", "rung", "role", "node", "node_id", "slot", "address", "index", "place", "serial", "vendor_uuid")
+_LISTS = ("conflicts", "seen_by", "findings")
+_TOLD_BY_NAME = frozenset({"name", "model", "vendor"})
+CARD_FIELDS: Fields = {
+    **READING_FIELDS,
+    **dict.fromkeys(_TEXTS, Shape.TEXT),
+    **dict.fromkeys(_LISTS, Shape.LIST),
+    "aside": Shape.BOOL,
+    "presence_since": Shape.TIME,
+    "created_at": Shape.TIME,
+}
+"""What a filter or an order may ask of a card."""
+
+CardName = Annotated[
+    str,
+    Path(max_length=300, description="Our id or its beginning, a UUID, a serial, a PCI address, node/slot, node/address or node/index.", examples=["node-1/3"]),
+]
+RoleAsked = Annotated[str, Query(pattern=r"^(accelerator|display|any)$", description="Displays are listed only when asked for, here or in the filter.")]
+Retired = Annotated[bool, Query(description="List retired cards too; so does a filter that asks for `presence`.")]
+
+
+@dataclass(frozen=True, slots=True)
+class CardRow:
+    """A card as filters and orders see it."""
+
+    shown: CardView
+    vendor: str | None
+    findings: Sequence[Finding]
+
+    def lookup(self) -> Lookup:
+        """The value at a path."""
+        return self._at
+
+    def _at(self, path: str) -> Any:
+        if path in ATTRIBUTES:
+            found = self.shown.readings.get(path)
+            return found.reading.value if found is not None and isinstance(found.reading, Known) else None
+        return self._own(path, self.shown.record)
+
+    def _own(self, path: str, record: CardRecord) -> Any:
+        match path:
+            case "name":
+                return shown.card_name(record, shown.model(self.shown))
+            case "model":
+                return shown.model(self.shown)
+            case "vendor":
+                return self.vendor
+            case "node":
+                return record.node_name or None if record.node else None
+            case "node_id":
+                return record.node
+            case "serial" | "vendor_uuid":
+                return next(iter(record.ids.get(path, ())), None)
+            case "findings":
+                return [finding.kind.value for finding in self.findings]
+            case "presence_since":
+                return record.presence_at
+            case "seen_by":
+                return list(self.shown.seen_by)
+            case "aside":
+                return record.aside
+            case _:
+                value = getattr(record, path)
+                return value if isinstance(value, tuple | float) else str(value) or None
+
+
+def listed(records: Sequence[CardRecord], role: str, retired: bool, asked: Collection[str]) -> list[CardRecord]:
+    """Those that a list shows: displays and retired cards only when asked for."""
+    return [
+        card
+        for card in records
+        if ("role" in asked or role == "any" or card.role == role) and (retired or "presence" in asked or card.presence is not Presence.RETIRED)
+    ]
+
+
+def rows(then: Then, records: Sequence[CardRecord], asked: frozenset[str], findings: Mapping[str, Sequence[Finding]]) -> list[CardRow]:
+    """Rows of the cards with the readings that are asked of them."""
+    keys = asked & ATTRIBUTES.keys() | (NAMED if _TOLD_BY_NAME & asked else frozenset())
+    return [CardRow(each, then.vendor(each), findings.get(each.record.id, ())) for each in then.sketches(records, keys)]
+
+
+def whole(then: Then, records: Sequence[CardRecord], findings: Mapping[str, Sequence[Finding]]) -> list[d.Card]:
+    """Whole documents of the cards, in their order."""
+    return [shown.card(each, then.vendor(each), findings.get(each.record.id, ())) for each in then.views(records)]
+
+
+@router.get("", summary="List cards", **answers_page("Card"))
+def cards(desk: AtDesk, listing: Listing, role: RoleAsked = Role.ACCELERATOR.value, retired: Retired = False) -> Response:
+    """Accelerators of every presence but retired, in the order of their creation. Displays with `role=display`."""
+    asked = question("cards", listing, CARD_FIELDS, desk.clock(), "created_at")
+    selection = Selection(listing.fields, d.Card)
+    then = Then(desk=desk, at=asked.at, now=asked.now)
+    found, findings = _page(then, asked, role, retired)
+    return page_answer(asked, found, whole(then, [row.shown.record for row in found.rows], findings), selection)
+
+
+def _page(then: Then, asked: Question, role: str, retired: bool) -> tuple[Any, dict[str, list[Finding]]]:
+    findings = then.findings()
+    records = {card.id: card for card in listed(then.cards(), role, retired, asked.paths)}
+    found = page(rows(then, list(records.values()), asked.paths, findings), asked, CardRow.lookup, lambda row: row.shown.record.id)
+    whole_rows = [CardRow(replace(row.shown, record=records[row.shown.record.id]), row.vendor, row.findings) for row in found.rows]
+    return replace(found, rows=whole_rows), findings
+
+
+SeriesKey = Annotated[str, Query(description="The attribute.", examples=["temperature.core"])]
+Since = Annotated[str, Query(max_length=64, description="RFC 3339, or a time ago like `-1h`.")]
+Until = Annotated[str, Query(max_length=64, description="RFC 3339, or a time ago; now when left out.")]
+Part = Annotated[str, Query(max_length=200, description="A device or partition of the card, by its id; the card itself when left out.")]
+After = Annotated[int, Query(ge=0, le=2**53, description="Entries with a greater number only; `next` of the page before.")]
+
+
+@router.get("/{card:path}/history", summary="History of a card", **answers(ref("ChangePage"), "A page of Change documents", 400, 404))
+def history(desk: AtDesk, card: CardName, after: After = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 500, at: At = "") -> Response:
+    """What happened to the card, oldest first: also under names it had before."""
+    now = desk.clock()
+    time = asked_time(at, now)
+    found = Then(desk=desk, at=None, now=now).card(card)
+    return change_page(desk, found.id, after, limit, time, now)
+
+
+@router.get("/{card:path}/series", summary="Minutes of a gauge", **answers(ref("Series"), "Minute roll-ups", 400, 404))
+def series(desk: AtDesk, card: CardName, key: SeriesKey, since: Since = "-1h", until: Until = "", part: Part = "") -> Response:
+    """Minute roll-ups of one gauge by source: count, mean, lowest, highest and last value. No row means that nothing was read in that minute."""
+    now = desk.clock()
+    entry = ATTRIBUTES.get(key)
+    if entry is None or not entry.numeric:
+        raise InputError(f"key={key!r} is no attribute with a number", hint="like key=temperature.core; `fields` of a card's readings are the keys")
+    begin, end = moment(since, now), moment(until or "now", now)
+    if begin >= end:
+        raise InputError(f"since={since} is not before until={until or 'now'}")
+    found = Then(desk=desk, at=None, now=now).card(card)
+    parts = {each.id for each in (*found.devices, *found.partitions)}
+    if part and part not in parts:
+        raise InputError(f"part={part!r} is no device or partition of {found.id}", hint=f"its parts: {', '.join(sorted(parts)) or 'none'}")
+    subject = part or found.id
+    points = [_point(row) for row in desk.reader.minutes(subject, key, begin, end)]
+    return json_answer(d.Series(card=found.id, subject=subject, key=key, unit=entry.unit.value, since=rfc3339(begin), until=rfc3339(end), points=points))
+
+
+def _point(row: Mapping[str, Any]) -> d.Point:
+    count = int(row["count"])
+    mean = row["sum"] / count if count else None
+    return d.Point(minute=rfc3339(row["minute"]), source=row["source"], count=count, mean=mean, low=row["low"], high=row["high"], last=row["last"])
+
+
+@router.get("/{card:path}", summary="One card", **answers(ref("Card"), "The card", 400, 404))
+def card_(desk: AtDesk, card: CardName, at: At = "") -> Response:
+    """The card with every reading, where it comes from and how old it is. A card that was joined into another answers with the card it is now."""
+    now = desk.clock()
+    time = asked_time(at, now)
+    then = Then(desk=desk, at=time, now=now if time is None else time)
+    return json_answer(whole(then, [then.card(card)], then.findings())[0])

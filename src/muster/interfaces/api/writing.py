@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What changes the roll: reports of agents and acts of operators. Both go to the one writer; acts are in the audit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from muster.domain.model.errors import InputError
+from muster.domain.model.moments import rfc3339
+from muster.domain.model.roll import ActKind
+from muster.interfaces.api.answers import AtDesk, answers, ref
+from muster.interfaces.api.paging import json_answer
+from muster.interfaces.api.params import body, body_schema, decoded, json_body, media_type
+from muster.interfaces.api.problems import Refused, WebError
+from muster.interfaces.api.roll import Then
+from muster.wire import documents as d
+from muster.wire.report import ActDoc, AnswerDoc, ReportDoc, unpack
+from muster.wire.shown import plain
+from muster.wiring.desk import Desk
+
+router = APIRouter(prefix="/api/v1", tags=["writing"])
+
+REPORT_LIMIT = 8 * 1024 * 1024
+"""Bytes of a report."""
+MSGPACK = ("application/msgpack", "application/x-msgpack", "application/vnd.msgpack")
+_LATEST = 253402300799.0
+_LISTED = frozenset({"at", "by", "what", "reason", "cards"})
+
+
+@router.post(
+    "/reports",
+    summary="Send a report",
+    **answers(ref("AnswerDoc"), "Applied, or a duplicate of one that was", 400, 403, 409, 413, 415),
+    openapi_extra=body_schema("ReportDoc", MSGPACK[0]),
+)
+async def reports(desk: AtDesk, request: Request) -> Response:
+    """Takes in what a reporter saw, once per (reporter, incarnation, sequence). Another report under a key that was used is refused with 409."""
+    kind = media_type(request)
+    if kind not in (*MSGPACK, "application/json"):
+        raise WebError(415, f"the body is {kind or 'of no type'}", hint=f"send Content-Type: {MSGPACK[0]} or application/json")
+    raw = await body(request, REPORT_LIMIT)
+    report = _checked(decoded(raw, ReportDoc) if kind == "application/json" else _unpacked(raw))
+    told: AnswerDoc = await run_in_threadpool(desk.report, report)
+    if told.answer == "refused":
+        raise Refused(told.detail or "the report was refused", hint="do not send it again; a reporter that lost its numbering starts a new incarnation")
+    return json_answer(told)
+
+
+def _unpacked(raw: bytes) -> ReportDoc:
+    try:
+        return unpack(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as wrong:
+        raise InputError(f"the report does not fit: {wrong}", hint="/openapi.json describes it") from wrong
+
+
+def _checked(report: ReportDoc) -> ReportDoc:
+    blank = [name for name, text in (("reporter", report.reporter), ("incarnation", report.incarnation), ("node.name", report.node.name)) if not text.strip()]
+    if blank:
+        raise InputError(f"{blank[0]} is empty", hint="a report names who reports, since when, and the node")
+    times = {"sent_at": report.sent_at, "sent_mono": report.sent_mono}
+    for number, each in enumerate(report.listings):
+        times |= {f"listings[{number}].observed_at": each.observed_at, f"listings[{number}].cadence": each.cadence}
+    for number, event in enumerate(report.events):
+        times |= {f"events[{number}].first_at": event.first_at, f"events[{number}].last_at": event.last_at}
+    for number, capture in enumerate(report.captures):
+        times[f"captures[{number}].taken_at"] = capture.taken_at
+    wrong = next((name for name, at in times.items() if not math.isfinite(at) or not 0 <= at <= _LATEST), None)
+    if wrong is not None:
+        raise InputError(f"{wrong} is no time", hint="times are seconds since 1970 in UTC")
+    if not 0 <= report.sequence < 2**63:
+        raise InputError("sequence is out of range", hint="count reports from 0 or 1 up")
+    return report
+
+
+@router.post(
+    "/acts",
+    summary="Say something as an operator",
+    **answers(ref("ActAnswer"), "The cards that were touched", 400, 403, 404, 409, 413, 415),
+    openapi_extra=body_schema("ActRequest"),
+)
+async def act(desk: AtDesk, request: Request) -> Response:
+    """An operator's word, which goes into the audit with `by` and `reason`.
+
+    `set` values, `store` or `retire` a card, `remove_source`, or say that two cards are the `same` or `not_same`.
+    """
+    told = await json_body(request, d.ActRequest)
+    return json_answer(d.ActAnswer(cards=await run_in_threadpool(_act, desk, told)))
+
+
+def _act(desk: Desk, told: d.ActRequest) -> list[str]:
+    if told.what not in set(ActKind):
+        raise InputError(f"what={told.what!r} is no act", hint=f"acts are {', '.join(ActKind)}")
+    if not told.by.strip():
+        raise InputError("by is empty", hint="say who acts; it goes into the audit")
+    doc = ActDoc(
+        what=told.what,
+        by=told.by.strip(),
+        card=_ids(desk, told.card),
+        other=_ids(desk, told.other),
+        node=told.node,
+        source=told.source,
+        values=told.values,
+        place=told.place,
+        reason=told.reason,
+    )
+    return desk.act(doc)
+
+
+def _ids(desk: Desk, said: str | dict[str, str]) -> dict[str, str]:
+    if isinstance(said, dict):
+        return said
+    return {"id": Then(desk=desk, at=None, now=desk.clock()).card(said).id} if said else {}
+
+
+AUDIT_LIST = {
+    "title": "AuditList",
+    "type": "object",
+    "required": ["items"],
+    "properties": {"items": {"type": "array", "items": ref("Audit")}},
+}
+
+
+@router.get("/acts", summary="The audit", **answers(ref("AuditList"), "Acts, newest first", 400))
+def audit(desk: AtDesk, limit: Annotated[int, Query(ge=1, le=10_000)] = 500) -> Response:
+    """What operators said and did, newest first."""
+    return json_answer({"items": [_audit(row) for row in desk.reader.audit(limit)]})
+
+
+def _audit(row: Mapping[str, Any]) -> d.Audit:
+    at = row.get("at")
+    return d.Audit(
+        at=rfc3339(at) if isinstance(at, int | float) else None,
+        by=str(row.get("by", "")),
+        what=str(row.get("what", "")),
+        reason=str(row.get("reason", "")),
+        cards=[str(card) for card in row.get("cards", ())],
+        detail=plain({key: value for key, value in row.items() if key not in _LISTED}),
+    )

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator's words: set, store, retire, same, not-same, source remove, ack. Each is one call that the server writes into its audit log."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from muster.domain.model.errors import InputError
+from muster.interfaces.cli.calls import confirm, connect, server_options
+from muster.interfaces.cli.cells import plain
+from muster.interfaces.cli.client import Client, segment
+from muster.interfaces.cli.nouns import CARDS, FINDINGS, NODES, noun
+from muster.interfaces.cli.output import note, to_json, write
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def _act_options(command: F) -> F:
+    """What all acts share."""
+    for option in (
+        click.option("--by", default=_user, metavar="WHO", help="Who says it; left out: the user of this session."),
+        click.option("--reason", default="", metavar="TEXT", help="Why; it is kept with the act."),
+        click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the answer."),
+    ):
+        command = option(command)
+    return server_options(command)
+
+
+_yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+
+
+def _client(options: Mapping[str, Any]) -> Client:
+    return connect(options["server"], options["timeout"], options["verbose"])
+
+
+def _say(client: Client, options: Mapping[str, Any], done: str, **act: Any) -> int:
+    """Sends one act and tells what became of it."""
+    answer = client.post("/acts", {**act, "by": options["by"], "reason": options["reason"]})
+    return _tell(answer, options, f"{done}: {', '.join(answer['cards'])}" if answer and answer.get("cards") else done)
+
+
+def _tell(answer: Any, options: Mapping[str, Any], done: str) -> int:
+    if options["output"] == "json":
+        write(to_json(answer) + "\n")
+    elif not options["quiet"]:
+        note(f"muster: {plain(done)}")
+    return 0
+
+
+def _card(client: Client, name: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = client.get(f"{CARDS.path}/{segment(name)}")
+    return found
+
+
+def values(words: tuple[str, ...]) -> dict[str, Any]:
+    """``key=value`` words as a mapping: JSON numbers and truth values are such, ``key=`` takes the word back, all else is text. Raises InputError."""
+    found: dict[str, Any] = {}
+    for each in words:
+        key, sign, text = each.partition("=")
+        if not sign or not key:
+            raise InputError(f"{each!r} is not key=value", hint="for example asset.owner=team-a; key= takes an earlier word back")
+        found[key] = _value(text)
+    return found
+
+
+def _value(text: str) -> Any:
+    if text == "":
+        return None
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(told, bool) or (isinstance(told, int | float) and str(told) == text):
+        return told
+    return told if isinstance(told, str) else text
+
+
+@click.command(name="set")
+@click.argument("what", metavar="card|node")
+@click.argument("name", metavar="NAME")
+@click.argument("words", nargs=-1, required=True, metavar="KEY=VALUE...")
+@_act_options
+def set_(what: str, name: str, words: tuple[str, ...], **options: Any) -> int:
+    """Say an owner, a rack or another word of yours on a card or node.
+
+    KEY= without a value takes an earlier word back. Words of operators do not age, and win for asset keys.
+    """
+    kind, said = noun(what), values(words)
+    if kind not in (CARDS, NODES):
+        raise InputError(f"words are set on cards and nodes, not on {kind.names[0]}")
+    subject = {"card": name} if kind is CARDS else {"node": name}
+    return _say(_client(options), options, "set", what="set", values=said, **subject)
+
+
+@click.command()
+@click.argument("name", metavar="CARD")
+@click.option("--place", required=True, metavar="TEXT", help="Where it lies.")
+@_act_options
+def store(name: str, place: str, **options: Any) -> int:
+    """Say that a card lies in a store, until it is seen again after it left."""
+    return _say(_client(options), options, "stored", what="store", card=name, place=place)
+
+
+@click.command()
+@click.argument("name", metavar="CARD")
+@_yes
+@_act_options
+def retire(name: str, yes: bool, **options: Any) -> int:
+    """Say that a card is gone for good. It stays in history and is counted no more."""
+    client = _client(options)
+    card = _card(client, name)
+    confirm(f"Retire {plain(card['name'])} ({card['id']})?", yes)
+    return _say(client, options, "retired", what="retire", card=card["id"])
+
+
+@click.command()
+@click.argument("one", metavar="CARD")
+@click.argument("other", metavar="OTHER")
+@_yes
+@_act_options
+def same(one: str, other: str, yes: bool, **options: Any) -> int:
+    """Say that two records are one card: the older one stays, with the history of both."""
+    return _pair("same", one, other, yes, options)
+
+
+@click.command(name="not-same")
+@click.argument("one", metavar="CARD")
+@click.argument("other", metavar="OTHER")
+@_yes
+@_act_options
+def not_same(one: str, other: str, yes: bool, **options: Any) -> int:
+    """Say that two cards are not one, whatever their names say."""
+    return _pair("not_same", one, other, yes, options)
+
+
+def _pair(what: str, one: str, other: str, yes: bool, options: Mapping[str, Any]) -> int:
+    client = _client(options)
+    first, second = _card(client, one), _card(client, other)
+    told = "one card" if what == "same" else "two cards"
+    confirm(f"{plain(first['name'])} ({first['id']}) and {plain(second['name'])} ({second['id']}) are {told}?", yes)
+    return _say(client, options, f"said to be {told}", what=what, card=first["id"], other=second["id"])
+
+
+@click.group()
+def source() -> None:
+    """Sources of the roll; `muster get sources` lists them."""
+
+
+@source.command()
+@click.argument("name", metavar="NODE/SOURCE")
+@_act_options
+def remove(name: str, **options: Any) -> int:
+    """Remove a source: it is neither shown nor missed, and not listened to."""
+    node, sign, what = name.partition("/")
+    if not (sign and node and what):
+        raise InputError(f"{name!r} is not NODE/SOURCE", hint="`muster get sources -o name` lists them")
+    return _say(_client(options), options, f"removed {name}", what="remove_source", node=node, source=what)
+
+
+@click.command()
+@click.argument("finding", metavar="FINDING")
+@_act_options
+def ack(finding: str, **options: Any) -> int:
+    """Acknowledge a finding: you have seen it. It stays open until it no longer holds."""
+    answer = _client(options).post(f"{FINDINGS.path}/{segment(finding)}/acknowledge", {"by": options["by"], "reason": options["reason"]})
+    return _tell(answer, options, f"acknowledged {finding}")

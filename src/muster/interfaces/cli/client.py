@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speaks to the server's API with the standard library alone, so that the first line of output is there at once.
+
+The server is the one named by ``--server`` or ``MUSTER_SERVER``, else the one on this machine, found by its discovery file (a local socket where there is one).
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
+from muster.interfaces.cli.exits import TimedOut
+
+PREFIX = "/api/v1"
+PAGE = 1000
+"""Rows asked for at once."""
+
+DISCOVERY = "server.json"
+_START = "start one with `muster server`, or name one with --server URL or MUSTER_SERVER"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the server is: a URL, and a socket file that goes before it. ``origin`` says how we know."""
+
+    url: str
+    socket: str = ""
+    origin: str = ""
+
+
+def runtime_folders() -> list[Path]:
+    """Folders in which a server on this machine leaves its discovery file, the likeliest first."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "muster"
+    named = [Path(os.environ["MUSTER_RUNTIME"])] if os.environ.get("MUSTER_RUNTIME") else []
+    session = [Path(os.environ["XDG_RUNTIME_DIR"]) / "muster"] if os.environ.get("XDG_RUNTIME_DIR") else []
+    return [*named, *session, state, Path("/run/muster")]
+
+
+def locate(server: str | None = None, set_: str = "", origin: str = "") -> Address:
+    """The server to speak to: ``server`` as given to the command, else ``set_`` with its origin, else the one that runs here.
+
+    Raises Unavailable when none is named and none runs here.
+    """
+    named = server or set_
+    if named:
+        return _named(named, "--server" if server else origin)
+    for folder in runtime_folders():
+        found = _discovered(folder / DISCOVERY)
+        if found is not None:
+            return found
+    raise Unavailable("no server is running here", hint=_START)
+
+
+def _named(text: str, origin: str) -> Address:
+    if text.startswith(("/", "unix:")):
+        return Address("http://localhost", text.removeprefix("unix:").removeprefix("//"), origin)
+    url = text if "://" in text else f"http://{text}"
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise InputError(f"{text!r} is no address of a server", hint="give http://host:port, https://host:port, or the path of a socket")
+    return Address(url.rstrip("/"), "", origin)
+
+
+def _discovered(file: Path) -> Address | None:
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+        alive = _alive(int(told.get("pid", 0)))
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+    if not alive:
+        return None
+    path = str(told.get("socket") or "")
+    url = str(told.get("address") or told.get("url") or "http://localhost")
+    return Address((url if "://" in url else f"http://{url}").rstrip("/"), path if path and os.path.exists(path) else "", str(file))
+
+
+def _alive(pid: int) -> bool:
+    if pid <= 0:
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    """HTTP over a socket file."""
+
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+class Client:
+    """One server. Every failure is an error of Muster's own tree, with what to do next."""
+
+    def __init__(self, address: Address, timeout: float = 30.0) -> None:
+        self.address = address
+        self._timeout = timeout
+        self._open: http.client.HTTPConnection | None = None
+
+    def get(self, path: str, **query: Any) -> Any:
+        """The document at ``path`` (under ``/api/v1``); parameters that are None are left out."""
+        return json.loads(self.raw("GET", path, query)[1])
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """What the server answers to ``body``."""
+        told = self.raw("POST", path, {}, json.dumps(body).encode())[1]
+        return json.loads(told) if told else None
+
+    def raw(self, method: str, path: str, query: Mapping[str, Any], body: bytes | None = None) -> tuple[Mapping[str, str], bytes]:
+        """Headers and bytes of the answer. Raises the error that the server tells, Unavailable or TimedOut."""
+        wanted = {key: value for key, value in query.items() if value is not None}
+        base = "" if self.address.socket else urlsplit(self.address.url).path
+        target = base + PREFIX + path + (f"?{urlencode(wanted)}" if wanted else "")
+        headers = {"Accept": "application/json, */*"} | ({"Content-Type": "application/json"} if body is not None else {})
+        try:
+            status, told, payload = self._exchange(method, target, body, headers)
+        except TimeoutError as late:
+            raise TimedOut(f"{self._where()} did not answer within {self._timeout:g} s") from late
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise Unavailable(f"{self._where()} does not answer: {reason}", hint=_START) from error
+        if status >= 400:
+            raise problem(status, payload)
+        return told, payload
+
+    def _exchange(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+        """One exchange on the open connection; a GET on one that the server has closed meanwhile is sent once more."""
+        again = self._open is not None and method == "GET"
+        try:
+            return self._once(method, target, body, headers)
+        except (ConnectionError, http.client.BadStatusLine):
+            self.close()
+            if not again:
+                raise
+            return self._once(method, target, body, headers)
+
+    def _once(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+        self._open = self._open or self._connection()
+        self._open.request(method, target, body=body, headers=dict(headers))
+        answer = self._open.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self.address.socket:
+            return _SocketConnection(self.address.socket, self._timeout)
+        parts = urlsplit(self.address.url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        return kind(parts.hostname or "localhost", parts.port, timeout=self._timeout)
+
+    def _where(self) -> str:
+        return f"the server at {self.address.socket or self.address.url}"
+
+    def close(self) -> None:
+        """Lets the connection go."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def pages(self, path: str, limit: int | None = None, **query: Any) -> Iterator[dict[str, Any]]:
+        """The pages of a list, until ``limit`` rows are told; each as the API gives it."""
+        left = limit
+        after: dict[str, Any] = {}
+        while True:
+            page = self.get(path, limit=PAGE if left is None else min(PAGE, left), **query, **after)
+            yield page
+            left = None if left is None else left - len(page["items"])
+            following = page.get("next")
+            if following is None or (left is not None and left <= 0):
+                return
+            after = {"after" if isinstance(following, int) else "cursor": following}
+
+    def all(self, path: str, limit: int | None = None, **query: Any) -> dict[str, Any]:
+        """The list as one page of the API's shape, with ``next`` of the last page that was read."""
+        pages = list(self.pages(path, limit, **query))
+        return {**pages[0], "items": [each for page in pages for each in page["items"]], "next": pages[-1].get("next")}
+
+
+def segment(text: str) -> str:
+    """A name as one part of a path."""
+    return quote(text, safe="")
+
+
+_KINDS: dict[int, type[MusterError]] = {400: InputError, 401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, 412: Conflict, 422: InputError}
+
+
+def problem(status: int, payload: bytes) -> MusterError:
+    """The error that a problem document tells (RFC 9457), with its hint."""
+    try:
+        told = json.loads(payload)
+    except ValueError:
+        told = {}
+    told = told if isinstance(told, dict) else {}
+    text = str(told.get("detail") or told.get("title") or f"the server answered {status}")
+    if status in (408, 504):
+        return TimedOut(text)
+    kind = _KINDS.get(status) or (Unavailable if status >= 500 else MusterError)
+    return kind(text, hint=str(told.get("hint") or ""))

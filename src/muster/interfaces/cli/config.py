@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`muster config`: every setting, its value, and where the value comes from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from muster.interfaces.cli.calls import form_options
+from muster.interfaces.cli.documents import field
+from muster.interfaces.cli.exits import OK
+from muster.interfaces.cli.output import check_form, render, write
+from muster.interfaces.cli.preferences import PREFERENCES, files, preferred
+
+_COLUMNS = (field("OF", "of"), field("SETTING", "setting", name=True), field("VALUE", "value"), field("FROM", "from"), field("ABOUT", "about", wide=True))
+
+
+@click.group(invoke_without_command=True)
+@form_options
+@click.pass_context
+def config(context: click.Context, output: str, no_headers: bool) -> int:
+    """Each setting, its value, and where it comes from: an environment variable, a file, or the default.
+
+    Options of a command win over the environment, the environment over files.
+    """
+    if context.invoked_subcommand is None:
+        check_form(output)
+        render([*_of_client(), *_of_server()], _COLUMNS, output, no_headers=no_headers)
+    return OK
+
+
+@config.command()
+def path() -> int:
+    """Files that are read where they are there, the one that wins first."""
+    from muster.wiring.settings import setting_files
+
+    for file in (*files(), *setting_files(os.environ)):
+        write(f"{file}{'' if file.is_file() else '  (not there)'}\n")
+    return OK
+
+
+def _row(of: str, setting: str, value: Any, origin: str, about: str) -> dict[str, Any]:
+    told = str(value) if isinstance(value, Path) else value
+    return {"of": of, "setting": setting, "value": told, "from": origin, "about": about}
+
+
+def _of_client() -> Iterator[dict[str, Any]]:
+    for each in PREFERENCES:
+        value, origin = preferred(each.name)
+        yield _row("client", each.name, value or None, origin, each.about)
+    named = os.environ.get("MUSTER_ADAPTERS")
+    about = "Adapters of installed packages that are loaded beside those that ship with muster."
+    yield _row("agent, server", "adapters", named or None, "MUSTER_ADAPTERS" if named else "default", about)
+
+
+def _of_server() -> Iterator[dict[str, Any]]:
+    import tomllib
+
+    from muster.wiring.settings import ServerSettings, load_settings, setting_files
+
+    settings = load_settings()
+    file = next((each for each in setting_files(os.environ) if each.is_file()), None)
+    told = tomllib.loads(file.read_text(encoding="utf-8")) if file else {}
+    for name, about in ServerSettings.model_fields.items():
+        variable = f"MUSTER_{name.upper()}"
+        origin = variable if os.environ.get(variable) else str(file) if name in told else "default"
+        yield _row("server", name, getattr(settings, name), origin, about.description or "")

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`muster get`: lists of the roll in every form of output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from muster.domain.model.errors import InputError
+from muster.interfaces.cli.calls import at_time, connect, form_options, server_options
+from muster.interfaces.cli.client import Client, segment
+from muster.interfaces.cli.exits import OK
+from muster.interfaces.cli.nouns import NOUNS, Noun, needed, noun
+from muster.interfaces.cli.output import check_form, note, render
+
+TABLE_ROWS = 10_000
+"""Rows of a table where no limit is given; data forms have none."""
+
+
+@click.command(epilog="Names: " + "; ".join(", ".join(each.names) for each in NOUNS) + ".")
+@click.argument("what", metavar="WHAT")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@form_options
+@click.option("--filter", "filter_", metavar="EXPRESSION", help="Only rows for which it holds, e.g. 'presence == \"present\"'.")
+@click.option("--sort-by", metavar="KEY", help="Order by a key of the document; with - in front from high to low.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many rows.")
+@click.option("--all", "all_", is_flag=True, help="Retired and display cards too; closed findings too.")
+@click.option("--at", metavar="TIME", help="As it was believed at TIME (RFC 3339), or so long ago (2h).")
+@server_options
+def get(what: str, names: tuple[str, ...], output: str, no_headers: bool, **options: Any) -> int:
+    """List cards, devices, partitions, nodes, sources, adapters, findings, events or changes.
+
+    With a NAME only that one, as the API tells it. An unknown value is the cell "-"; `-o wide` adds the reason.
+    """
+    check_form(output)
+    kind = noun(what)
+    query = _query(kind, options, names)
+    client = connect(options["server"], options["timeout"], options["verbose"])
+    document = _named(client, kind, names, query) if names else _list(client, kind, output, query, options)
+    render(document.get("items", [document]), kind.columns, output, no_headers=no_headers, document=document, empty="" if options["quiet"] else kind.empty)
+    return OK
+
+
+def _query(kind: Noun, options: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """The parameters for the API. Raises InputError for what this list cannot do: it is never passed over in silence."""
+    at = at_time(options["at"])
+    plural = kind.names[0]
+    if at and not (kind.page_timed if names else kind.timed):
+        raise InputError(f"{plural} are told as they are now, not as they were", hint="leave --at out")
+    if names:
+        return {"at": at}
+    if not kind.filtered and (options["filter_"] or options["sort_by"]):
+        raise InputError(f"{plural} come in their own order and unfiltered", hint="leave --filter and --sort-by out; -o json and jq help")
+    if options["all_"] and not kind.more:
+        raise InputError(f"all {plural} are listed already", hint="leave --all out; it is for cards and findings")
+    return {"filter": options["filter_"], "sort": options["sort_by"], "at": at, **(kind.more if options["all_"] else {})}
+
+
+def _named(client: Client, kind: Noun, names: tuple[str, ...], query: Mapping[str, Any]) -> dict[str, Any]:
+    if not kind.paged:
+        raise InputError(f"one of the {kind.names[0]} cannot be asked for by name", hint="use --filter 'id == \"...\"'")
+    found: list[dict[str, Any]] = [client.get(f"{kind.path}/{segment(each)}", **query) for each in names]
+    return found[0] if len(found) == 1 else {"items": found}
+
+
+def _list(client: Client, kind: Noun, form: str, query: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """All pages as one document of the API's shape."""
+    most = options["limit"] or (TABLE_ROWS if form in ("table", "wide") else None)
+    body = client.all(kind.path, most, **query, fields=_fields(kind, form))
+    if body["next"] is not None and not options["limit"] and not options["quiet"]:
+        note(f"muster: the first {most} rows; use --limit, --filter or -o csv for more")
+    return body
+
+
+def _fields(kind: Noun, form: str) -> str | None:
+    """What the columns of this form need, so that the table of a large roll stays small; documents come whole."""
+    if not kind.filtered:
+        return None
+    if form == "name":
+        return needed(column for column in kind.columns if column.name)
+    if form in ("table", "wide", "csv"):
+        return needed(column for column in kind.columns if form != "table" or not column.wide)
+    return None

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`muster history`: what happened to a card, in order, and when we learnt it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from muster.domain.model.errors import InputError
+from muster.interfaces.cli.calls import at_time, connect, form_options, server_options
+from muster.interfaces.cli.client import segment
+from muster.interfaces.cli.nouns import CARDS, CHANGES, noun
+from muster.interfaces.cli.output import check_form, render
+
+_COLUMNS = tuple(column for column in CHANGES.columns if column.key != "subject")
+
+
+@click.command()
+@click.argument("what", metavar="card")
+@click.argument("name", metavar="NAME")
+@form_options
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many entries, the oldest first.")
+@click.option("--at", metavar="TIME", help="What was believed at TIME (RFC 3339), or so long ago (2h).")
+@server_options
+def history(what: str, name: str, output: str, no_headers: bool, limit: int | None, at: str | None, **options: Any) -> int:
+    """What happened to a card: installed, moved, readdressed, missing, returned and the rest."""
+    check_form(output)
+    kind = noun(what)
+    if kind is not CARDS:
+        raise InputError(f"{kind.names[0]} have no history", hint="`muster history card NAME`")
+    client = connect(options["server"], options["timeout"], options["verbose"])
+    body = client.all(f"{kind.path}/{segment(name)}/history", limit, at=at_time(at))
+    render(body["items"], _COLUMNS, output, no_headers=no_headers, document=body, empty="" if options["quiet"] else "no history")
+    return 0

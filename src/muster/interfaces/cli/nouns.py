@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `muster get` can list: the names of each noun, where the API has it, and its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from dataclasses import field as field_
+from typing import Any
+
+from muster.domain.model.errors import InputError
+from muster.interfaces.cli.cells import age, rfc3339, span, word
+from muster.interfaces.cli.documents import at_path, card_place, field, identity, measured, now, seen, when
+from muster.interfaces.cli.output import Column, Row
+
+_STYLES = {
+    "present": "green",
+    "failed": "bold red",
+    "hung": "bold red",
+    "silent": "yellow",
+    "healthy": "green",
+    "ok": "green",
+    "devices": "green",
+    "unknown": "yellow",
+    "warning": "yellow",
+    "partial": "yellow",
+    "missing": "bold red",
+    "critical": "bold red",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noun:
+    """One list of the API. ``names`` are plural, singular and short forms; ``empty`` is told when it has no row."""
+
+    path: str
+    names: tuple[str, ...]
+    about: str
+    columns: tuple[Column, ...]
+    empty: str
+    timed: bool = True
+    """The list can be asked for as it was at a time."""
+    page_timed: bool = False
+    """One of them can."""
+    paged: bool = True
+    """One of them can be asked for by name."""
+    filtered: bool = True
+    """The list knows filter, order and choice of fields."""
+    more: Mapping[str, str] = field_(default_factory=dict)
+    """What `--all` adds to the question."""
+
+
+def _style(value: Any) -> str:
+    return _STYLES.get(str(value), "")
+
+
+def _state(title: str, path: str) -> Column:
+    return Column(title=title, key=path, value=lambda row: at_path(row, path), show=lambda value: word(str(value)), style=_style)
+
+
+_SEEN = Column(title="SEEN", key="seen_at", value=seen, show=lambda value: age(value, now()), data=rfc3339, needs=("claims",))
+_ID = field("ID", "id", name=True)
+
+CARDS = Noun(
+    path="/cards",
+    names=("cards", "card", "c"),
+    about="cards: what each is, where it is, and what it does now",
+    empty="no cards",
+    page_timed=True,
+    more={"retired": "true", "role": "any"},
+    columns=(
+        field("CARD", "name"),
+        _state("PRESENCE", "presence"),
+        measured("MEMORY", "memory.total", "bytes"),
+        measured("USED", "memory.used", "bytes"),
+        measured("BUSY", "utilization.core", "ratio"),
+        measured("TEMP", "temperature.core", "celsius"),
+        measured("POWER", "power.draw", "watt"),
+        measured("HEALTH", "health.reported", "text"),
+        _SEEN,
+        _ID,
+        field("VENDOR", "vendor", wide=True),
+        field("MODEL", "model", wide=True),
+        field("NODE", "node", wide=True),
+        Column(title="PLACE", key="place", value=card_place, wide=True, needs=("slot", "address", "index")),
+        field("RUNG", "rung", wide=True),
+        identity("SERIAL", "serial"),
+        identity("UUID", "vendor_uuid"),
+        identity("ADDRESS", "pci_address"),
+        measured("DRIVER", "driver.version", "text", wide=True),
+        measured("FIRMWARE", "firmware.version", "text", wide=True),
+        measured("OWNER", "asset.owner", "text", wide=True),
+        Column(title="SEEN BY", key="seen_by", value=lambda row: row.get("seen_by") or None, wide=True),
+        Column(title="FINDINGS", key="findings", value=lambda row: len(row.get("findings") or ()), right=True, wide=True),
+    ),
+)
+
+_PART = (
+    field("NAME", "name"),
+    _state("PRESENCE", "presence"),
+    measured("MEMORY", "memory.total", "bytes"),
+    measured("USED", "memory.used", "bytes"),
+    measured("BUSY", "utilization.core", "ratio"),
+)
+
+DEVICES = Noun(
+    path="/devices",
+    names=("devices", "device", "d"),
+    about="devices: the processors that runtimes enumerate",
+    empty="no devices",
+    page_timed=True,
+    columns=(
+        *_PART,
+        measured("TEMP", "temperature.core", "celsius"),
+        _ID,
+        field("CARD", "card", wide=True),
+        identity("UUID", "vendor_uuid"),
+        identity("ADDRESS", "pci_address"),
+        measured("HEALTH", "health.reported", "text", wide=True),
+    ),
+)
+
+PARTITIONS = Noun(
+    path="/partitions",
+    names=("partitions", "partition", "p"),
+    about="partitions: isolated slices of devices",
+    empty="no partitions",
+    page_timed=True,
+    columns=(
+        *_PART,
+        measured("PROFILE", "partition.profile", "text"),
+        _ID,
+        field("CARD", "card", wide=True),
+        field("UNDER", "under", wide=True),
+        identity("UUID", "vendor_uuid"),
+        measured("SHARE", "partition.compute.share", "ratio", wide=True),
+    ),
+)
+
+NODES = Noun(
+    path="/nodes",
+    names=("nodes", "node", "n"),
+    about="nodes: the operating systems that hold cards",
+    empty="no nodes",
+    page_timed=True,
+    columns=(
+        field("NODE", "name", name=True),
+        Column(title="CARDS", key="cards", value=lambda row: sum(row["cards"].values()) if row.get("cards") else 0, right=True),
+        Column(title="PRESENT", key="cards.present", value=lambda row: (row.get("cards") or {}).get("present", 0), right=True, needs=("cards",)),
+        when("SEEN", "last_at"),
+        field("ID", "id"),
+        field("MACHINE", "machine_id", wide=True),
+        field("SYSTEM", "system", wide=True),
+        measured("KERNEL", "node.kernel", "text", wide=True),
+        measured("OS", "node.os", "text", wide=True),
+    ),
+)
+
+
+SOURCES = Noun(
+    path="/sources",
+    names=("sources", "source", "s"),
+    about="sources: each way of seeing on each node, and whether it keeps its promise",
+    empty="no sources: no agent has reported yet",
+    timed=False,
+    columns=(
+        Column(title="SOURCE", key="source", value=lambda row: f"{row.get('node')}/{row.get('source')}", needs=("node", "source"), name=True),
+        _state("STATE", "state"),
+        _state("OUTCOME", "outcome"),
+        field("CARDS", "cards", right=True),
+        when("LAST", "last_at"),
+        Column(title="PROMISE", key="promise", value=lambda row: row.get("promise"), show=span, right=True),
+        field("DETAIL", "detail"),
+        field("CHANNEL", "channel", wide=True),
+        field("WITNESS", "witness", wide=True),
+        field("REPORTER", "reporter", wide=True),
+        when("LISTED", "listed_at", wide=True),
+    ),
+)
+
+ADAPTERS = Noun(
+    path="/adapters",
+    names=("adapters", "adapter", "a"),
+    about="adapters the server knows",
+    empty="no adapters",
+    timed=False,
+    columns=(
+        field("NAME", "id", name=True),
+        field("TITLE", "title"),
+        field("TIER", "tier"),
+        field("CARDS", "cards", right=True),
+        Column(title="SOURCES", key="sources", value=lambda row: [each["id"] for each in row.get("sources") or ()] or None),
+        Column(title="FORMATS", key="formats", value=lambda row: sorted(row.get("formats") or ()) or None, wide=True),
+        Column(title="NOT YET", key="later", value=lambda row: row.get("later") or None, wide=True),
+        Column(title="OWNERS", key="owners", value=lambda row: row.get("owners") or None, wide=True),
+    ),
+)
+
+
+def _finding_state(row: Row) -> str:
+    if row.get("closed_at"):
+        return "closed"
+    return "acknowledged" if row.get("acknowledged_at") else "open"
+
+
+FINDINGS = Noun(
+    path="/findings",
+    names=("findings", "finding", "f"),
+    about="findings: what a person should know",
+    empty="no findings: nothing needs you",
+    more={"closed": "true"},
+    columns=(
+        field("ID", "id", name=True),
+        Column(title="KIND", key="kind", value=lambda row: row.get("kind"), show=lambda value: word(str(value))),
+        Column(title="STATE", key="state", value=_finding_state, needs=("closed_at", "acknowledged_at")),
+        when("OPENED", "opened_at"),
+        field("SUBJECT", "subject", wide=True),
+        field("ABOUT", "about"),
+        field("NODE", "node", wide=True),
+        field("SOURCE", "source", wide=True),
+        field("ATTRIBUTE", "attribute", wide=True),
+        field("BY", "acknowledged_by", wide=True),
+    ),
+)
+
+EVENTS = Noun(
+    path="/events",
+    names=("events", "event", "ev"),
+    about="events: what happened to cards and nodes, as the machines told it",
+    empty="no events",
+    paged=False,
+    columns=(
+        when("LAST", "last_at"),
+        field("NODE", "node"),
+        field("CARD", "card"),
+        field("KIND", "kind"),
+        field("CODE", "code"),
+        field("TIMES", "repeats", right=True),
+        field("TEXT", "text"),
+        field("ID", "id", wide=True, name=True),
+        when("FIRST", "first_at", wide=True),
+        field("SOURCE", "source", wide=True),
+        field("ADDRESS", "address", wide=True),
+    ),
+)
+
+CHANGES = Noun(
+    path="/changes",
+    names=("changes", "change", "ch"),
+    about="changes: the history of the whole roll",
+    empty="no changes",
+    filtered=False,
+    columns=(
+        when("AT", "at"),
+        field("SUBJECT", "subject"),
+        Column(title="CHANGE", key="kind", value=lambda row: row.get("kind"), show=lambda value: word(str(value))),
+        Column(title="DETAIL", key="detail", value=lambda row: row.get("detail") or None),
+        Column(
+            title="DISPROVED", key="superseded_at", value=lambda row: row.get("superseded_at"), show=lambda value: age(value, now()), data=rfc3339, wide=True
+        ),
+        when("LEARNT", "learnt_at", wide=True),
+        field("ID", "id", wide=True),
+        field("NUMBER", "number", right=True, name=True),
+    ),
+)
+
+NOUNS = (CARDS, DEVICES, PARTITIONS, NODES, SOURCES, ADAPTERS, FINDINGS, EVENTS, CHANGES)
+
+
+def noun(name: str) -> Noun:
+    """The noun called ``name`` in any of its forms. Raises InputError with the list."""
+    for each in NOUNS:
+        if name.lower() in each.names:
+            return each
+    raise InputError(f"nothing is called {name!r}", hint=f"one of {', '.join(each.names[0] for each in NOUNS)}")
+
+
+def needed(columns: Iterable[Column]) -> str:
+    """The `fields` parameter that gives what ``columns`` show."""
+    return ",".join(dict.fromkeys(each for column in columns for each in column.needs or (column.key,)))

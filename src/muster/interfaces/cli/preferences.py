@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command line goes by: environment variables ``MUSTER_*``, then the user's file, then the machine's; options of a command win over all."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from muster.domain.model.errors import InputError
+
+FILE = "config.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """A setting of the command line: its name, what it is when nobody says it, and what it is for."""
+
+    name: str
+    default: str | float
+    about: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that says it."""
+        return f"MUSTER_{self.name.upper()}"
+
+
+PREFERENCES = (
+    Preference("server", "", "The server to speak to: a URL, or the path of its socket; empty: the one that runs on this machine."),
+    Preference("output", "table", "Form of lists."),
+    Preference("timeout", 30.0, "Seconds to wait for an answer of the server."),
+)
+
+
+def files() -> tuple[Path, ...]:
+    """Where the file is looked for, the user's first."""
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return (config / "muster" / FILE, Path("/etc/muster") / FILE)
+
+
+def preferred(name: str) -> tuple[Any, str]:
+    """The value of a setting, and where it comes from. Raises InputError for a file or value that cannot be used."""
+    preference = next(each for each in PREFERENCES if each.name == name)
+    text = os.environ.get(preference.variable)
+    if text:
+        return _checked(preference, text, preference.variable), preference.variable
+    for file in files():
+        table = _read(file)
+        if name in table:
+            return _checked(preference, table[name], str(file)), str(file)
+    return preference.default, "default"
+
+
+def _checked(preference: Preference, value: Any, origin: str) -> Any:
+    if not isinstance(preference.default, float):
+        return str(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0.0
+    if number <= 0:
+        raise InputError(f"{origin}: {preference.name} is {value!r}, not a number above zero")
+    return number
+
+
+def _read(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        return {}
+    import tomllib
+
+    try:
+        told = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as wrong:
+        raise InputError(f"{file}: {wrong}", hint="it holds lines like: server = \"http://muster.example:7460\"") from wrong
+    unknown = sorted(told.keys() - {each.name for each in PREFERENCES})
+    if unknown:
+        raise InputError(f"{file}: no setting {unknown[0]!r}", hint=f"settings are {', '.join(each.name for each in PREFERENCES)}")
+    return told

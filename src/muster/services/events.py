@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events find their card: by its names, or by who stood at the address on that node; an event without a card is kept with its node."""
+
+from __future__ import annotations
+
+from muster.domain.decide.merge import Roll
+from muster.domain.decide.merge.nodes import find, keys
+from muster.domain.decide.merge.state import Site
+from muster.domain.model.names import NameKind, canonical
+from muster.domain.model.policy import Policy
+from muster.domain.model.roll import NodeNames
+from muster.spi.store import EventRow
+from muster.wire.report import EventDoc, ReportDoc
+
+
+def place_events(roll: Roll, doc: ReportDoc, policy: Policy) -> list[EventRow]:
+    """The events of a report as rows, each on its card where one is found."""
+    if not doc.events:
+        return []
+    names = NodeNames(name=doc.node.name, machine_id=doc.node.machine_id, system=doc.node.system)
+    system, machine, name = keys(names, policy)
+    found = next(((r.site, n) for r in roll.regions.values() if (n := find(r.site, system, machine, name)) is not None), None)
+    site, node = (found[0], found[1].id) if found else (Site(), "")
+    return [_row(site, node, doc, each) for each in doc.events]
+
+
+def _row(site: Site, node: str, doc: ReportDoc, each: EventDoc) -> EventRow:
+    address = next((canonical(NameKind.PCI_ADDRESS, v) for k, v in each.ids if k == NameKind.PCI_ADDRESS), "")
+    return EventRow(
+        id=each.id,
+        card=_card(site, node, each, address),
+        node=node or doc.node.name,
+        source=each.source,
+        adapter=each.adapter,
+        kind=each.kind,
+        code=each.code,
+        text=each.text,
+        address=address,
+        first_at=each.first_at,
+        last_at=each.last_at,
+        repeats=each.repeats,
+    )
+
+
+def _card(site: Site, node: str, each: EventDoc, address: str) -> str:
+    for kind, value in each.ids:
+        if kind in (NameKind.VENDOR_UUID, NameKind.SERIAL):
+            form = canonical(NameKind(kind), value)
+            held = [c.id for c in site.cards.values() if form in c.names.get(NameKind(kind), {})]
+            if len(held) == 1:
+                return held[0]
+    device = address.rpartition(".")[0]
+    if not device:
+        return ""
+    best: tuple[int, str] | None = None
+    for card in site.cards.values():
+        for place, claim in card.claims.items():
+            if place[0] == node and not claim.void and any(a.rpartition(".")[0] == device for a in claim.addresses) and (best is None or claim.n > best[0]):
+                best = (claim.n, card.id)
+    return best[1] if best else ""

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes, findings, events and the audit: what happened, what a person should know, and who did what about it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import bindparam, case, delete, select, update
+
+from muster.domain.model.errors import Conflict, NotFound
+from muster.domain.model.roll import Change, Finding
+from muster.spi.store import Batch, EventRow, FindingRow
+from muster.store import mapping
+from muster.store.schema import audit, changes, events, findings
+from muster.store.statements import adding, compiled, each
+
+_BELIEVED = changes.c.superseded_at.is_(None)
+_OPEN = findings.c.closed_at.is_(None)
+
+_CHANGE = compiled(adding(changes, without=["superseded_at"]).on_conflict_do_nothing(index_elements=[changes.c.id], index_where=_BELIEVED))
+_SUPERSEDE = compiled(update(changes).where(changes.c.id == bindparam("id_"), _BELIEVED).values(superseded_at=bindparam("superseded_at")))
+_CLOSE = compiled(update(findings).where(findings.c.id == bindparam("id_"), _OPEN).values(closed_at=bindparam("closed_at")))
+_ALL_OPEN = compiled(select(findings.c.record).where(_OPEN).order_by(findings.c.number))
+_FOUND = compiled(select(findings).where(findings.c.id == bindparam("id_")).order_by(findings.c.number.desc()))
+_ACKNOWLEDGE = compiled(
+    update(findings)
+    .where(findings.c.number == bindparam("number_"))
+    .values(acknowledged_at=bindparam("acknowledged_at"), acknowledged_by=bindparam("acknowledged_by"), reason=bindparam("reason"))
+)
+_AUDIT = compiled(adding(audit))
+_REHOME = compiled(update(events).where(events.c.card == bindparam("old")).values(card=bindparam("new")))
+_OLD_EVENTS = compiled(delete(events).where(events.c.last_at < bindparam("cut")))
+
+
+def _finding() -> str:
+    """An insert that brings the open finding of the same id up to date; one that was closed stays as it was, and a new row opens."""
+    statement = adding(findings, without=["acknowledged_at", "acknowledged_by", "reason", "closed_at"])
+    taken = {name: statement.excluded[name] for name in ("record", "opened_at", "last_seen_at")}
+    return compiled(statement.on_conflict_do_update(index_elements=[findings.c.id], index_where=_OPEN, set_=taken))
+
+
+def _event() -> str:
+    statement = adding(events)
+    new, old = statement.excluded, events.c
+    taken = {
+        "repeats": case((new.repeats > old.repeats, new.repeats), else_=old.repeats),
+        "first_at": case((new.first_at < old.first_at, new.first_at), else_=old.first_at),
+        "last_at": case((new.last_at > old.last_at, new.last_at), else_=old.last_at),
+        "card": case((new.card == bindparam("nothing", ""), old.card), else_=new.card),
+    }
+    return compiled(statement.on_conflict_do_update(index_elements=[old.id], set_=taken))
+
+
+_FINDING = _finding()
+_EVENT = _event()
+
+
+def write(connection: sqlite3.Connection, batch: Batch) -> None:
+    """Brings in the batch's changes, findings, events and audit. What is disproved or closed goes first, so that what the batch believes stands."""
+    each(connection, _SUPERSEDE, ({"id_": old, "superseded_at": batch.at} for old in batch.superseded))
+    each(connection, _CHANGE, (_change_row(change) for change in batch.changes))
+    each(connection, _CLOSE, ({"id_": old, "closed_at": batch.at} for old in batch.closed))
+    each(connection, _FINDING, (_finding_row(finding, batch.at) for finding in batch.findings))
+    each(connection, _EVENT, (_event_row(event) for event in batch.events))
+    each(connection, _AUDIT, ({"at": entry.get("at", batch.at), "entry": mapping.text(entry)} for entry in batch.audit))
+
+
+def join(connection: sqlite3.Connection, gone: Mapping[str, str]) -> None:
+    """Gives the events of cards that are no more to the cards they were joined into."""
+    each(connection, _REHOME, ({"old": old, "new": new} for old, new in gone.items()))
+
+
+def open_findings(connection: sqlite3.Connection) -> Sequence[Finding]:
+    """Findings that stand, in the order in which they were found."""
+    return [mapping.finding(record) for (record,) in connection.execute(_ALL_OPEN)]
+
+
+def acknowledge(connection: sqlite3.Connection, finding: str, by: str, at: float, reason: str) -> FindingRow:
+    """Marks the open finding as seen, and says so in the audit. Raises NotFound or Conflict."""
+    row = _found(connection, finding)
+    if row is None:
+        raise NotFound(f"no finding {finding}", hint="`muster findings` lists those that are open")
+    if row["closed_at"] is not None:
+        raise Conflict(f"finding {finding} is closed already", hint="nothing is left to acknowledge")
+    connection.execute(_ACKNOWLEDGE, {"number_": row["number"], "acknowledged_at": at, "acknowledged_by": by, "reason": reason})
+    entry = {"at": at, "by": by, "what": "acknowledge", "finding": finding, "reason": reason}
+    connection.execute(_AUDIT, {"at": at, "entry": mapping.text(entry)})
+    return mapping.finding_row({**row, "acknowledged_at": at, "acknowledged_by": by})
+
+
+def drop_older(connection: sqlite3.Connection, than: float) -> int:
+    """Drops events that last happened before ``than``; returns how many."""
+    return connection.execute(_OLD_EVENTS, {"cut": than}).rowcount
+
+
+def _found(connection: sqlite3.Connection, finding: str) -> dict[str, Any] | None:
+    cursor = connection.execute(_FOUND, {"id_": finding})
+    row = cursor.fetchone()
+    return None if row is None else dict(zip((column[0] for column in cursor.description), row, strict=True))
+
+
+def _change_row(change: Change) -> dict[str, Any]:
+    row = {name: getattr(change, name) for name in ("id", "subject", "at", "learnt_at")}
+    return {**row, "kind": change.kind.value, "detail": mapping.text(change.detail)}
+
+
+def _finding_row(finding: Finding, at: float) -> dict[str, Any]:
+    return {"id": finding.id, "record": mapping.text(finding), "opened_at": finding.opened_at, "learnt_at": at, "last_seen_at": at}
+
+
+def _event_row(event: EventRow) -> dict[str, Any]:
+    return {**asdict(event), "nothing": ""}

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gauges and counters: the newest word of every series (subject, node, source, attribute), and its roll-ups by minute."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, bindparam, case, delete, literal_column, null, or_, select, true, update
+from sqlalchemy.dialects.sqlite import insert
+
+from muster.domain.model.roll import Sample
+from muster.store import mapping
+from muster.store.schema import current, minutes
+from muster.store.statements import adding, compiled, each
+
+MINUTE = 60
+
+_SERIES = [current.c[name] for name in ("subject", "node", "source", "key")]
+_MINE = and_(*(column == bindparam(column.name) for column in _SERIES))
+
+
+def write(connection: sqlite3.Connection, samples: Sequence[Sample]) -> None:
+    """Brings samples in, in any order of time: the newest is current, each counts in its own minute."""
+    rows = [_row(sample) for sample in samples]
+    numbers = [row for row in rows if row["value"] is not None]
+    each(connection, _NEWEST, numbers)
+    each(connection, _NUMBER, numbers)
+    for row in rows:
+        if row["value"] is None:
+            connection.execute(_NEWEST, row)
+            connection.execute(_NEWS, row)
+
+
+def join(connection: sqlite3.Connection, gone: Mapping[str, str]) -> None:
+    """Gives the newest words of cards that are no more to the cards they were joined into; roll-ups stay with the old subject."""
+    rows = [{"old": old, "new": new} for old, new in gone.items()]
+    each(connection, _INHERIT, rows)
+    each(connection, _REHOME, rows)
+
+
+def drop_older(connection: sqlite3.Connection, than: float) -> int:
+    """Drops roll-ups of minutes before ``than``; returns how many."""
+    return connection.execute(_DROP, {"cut": than}).rowcount
+
+
+def _row(sample: Sample) -> dict[str, Any]:
+    word = sample.word
+    return {
+        "subject": sample.subject,
+        "card": sample.card,
+        "node": sample.node,
+        "source": sample.source,
+        "key": sample.key,
+        "at": sample.at,
+        "changed_at": sample.at,
+        "minute": int(sample.at // MINUTE) * MINUTE,
+        "value": sample.value,
+        "said": mapping.said(word),
+        "value_at": word.at,
+        "why_at": word.why_at,
+        "capture": word.capture,
+    }
+
+
+def _newest() -> str:
+    statement = adding(current)
+    new = statement.excluded
+    taken: dict[str, Any] = {name: new[name] for name in ("card", "at", "said", "value_at", "why_at", "capture")}
+    taken["changed_at"] = case((new.said == current.c.said, current.c.changed_at), else_=new.at)
+    return compiled(statement.on_conflict_do_update(index_elements=_SERIES, set_=taken, where=new.at >= current.c.at))
+
+
+def _rolled(values: Mapping[str, ColumnElement[Any]], only: ColumnElement[bool]) -> str:
+    """An insert into the minute of the series that the row belongs to; a second one in the same minute is added to it."""
+    statement = insert(minutes).from_select(["series", *values], select(current.c.number, *values.values()).where(_MINE, only))
+    new, old = statement.excluded, minutes.c
+    newer = new.last_at >= old.last_at
+    taken = {
+        "count": old["count"] + new["count"],
+        "sum": old["sum"] + new["sum"],
+        "low": _kept_or(old.low, new.low, new.low < old.low),
+        "high": _kept_or(old.high, new.high, new.high > old.high),
+        "last": case((newer, new.last), else_=old.last),
+        "said": case((newer, new.said), else_=old.said),
+        "value_at": case((newer, new.value_at), else_=old.value_at),
+        "last_at": case((newer, new.last_at), else_=old.last_at),
+    }
+    return compiled(statement.on_conflict_do_update(index_elements=[old.series, old.minute], set_=taken))
+
+
+def _kept_or(old: ColumnElement[Any], new: ColumnElement[Any], better: ColumnElement[bool]) -> ColumnElement[Any]:
+    return case((or_(old.is_(None), better), new), else_=old)
+
+
+def _number() -> str:
+    value: ColumnElement[Any] = bindparam("value")
+    values = {"minute": bindparam("minute"), "count": literal_column("1"), "sum": value, "low": value, "high": value, "last": value}
+    return _rolled({**values, "last_at": bindparam("at"), "said": null(), "value_at": null()}, true())
+
+
+def _news() -> str:
+    nothing = {"count": literal_column("0"), "sum": literal_column("0.0"), "low": null(), "high": null(), "last": null()}
+    values = {"minute": bindparam("minute"), **nothing, "last_at": bindparam("at"), "said": bindparam("said"), "value_at": bindparam("value_at")}
+    return _rolled(values, current.c.changed_at == bindparam("at"))
+
+
+def _inherit() -> str:
+    """The newest words of the old subject as the new one's, where it has none that is newer."""
+    same = [c.name for c in current.columns if c.name not in {"number", "subject", "card"}]
+    old = select(bindparam("new"), bindparam("new"), *(current.c[name] for name in same)).where(current.c.subject == bindparam("old"))
+    statement = insert(current).from_select(["subject", "card", *same], old)
+    new = statement.excluded
+    taken = {name: new[name] for name in ("at", "changed_at", "said", "value_at", "why_at", "capture")}
+    return compiled(statement.on_conflict_do_update(index_elements=_SERIES, set_=taken, where=new.at > current.c.at))
+
+
+def _drop() -> str:
+    """Old roll-ups but the newest of each series, which still says what was so at the cut."""
+    later = minutes.alias("later")
+    superseded = select(later.c.series).where(later.c.series == minutes.c.series, later.c.minute > minutes.c.minute, later.c.minute <= bindparam("cut"))
+    return compiled(delete(minutes).where(minutes.c.minute < bindparam("cut"), superseded.exists()))
+
+
+_NEWEST = _newest()
+_NUMBER = _number()
+_NEWS = _news()
+_INHERIT = _inherit()
+_REHOME = compiled(update(current).where(current.c.card == bindparam("old"), current.c.subject != bindparam("old")).values(card=bindparam("new")))
+_DROP = _drop()

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between the wire and the domain: what an interpretation says as documents of a report, and observations from such documents.
+
+Reporters use the one way, the server the other. What a newer reporter says in words that this version does not know (a level, a kind of name,
+a reason) is passed over, and never read as something else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from muster.domain.model.attributes import Level
+from muster.domain.model.names import Name, NameKind, name
+from muster.domain.model.observation import Event, Interpretation, Observation, Role, Subject
+from muster.domain.model.reading import Absent, Known, Reading, Why
+from muster.domain.model.source import Source
+from muster.wire.report import EventDoc, ListingDoc, ObservationDoc
+
+DEPTH_LIMIT = 16
+"""Levels of a vendor's own values that are kept; what lies deeper is told as text."""
+TEXT_LIMIT = 64 * 1024
+"""Characters of one text that are kept."""
+_INT_LIMIT = 2**63
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seeing:
+    """When and on what a listing rests: wall clock (seconds since the epoch), monotonic clock and boot of the reporter, and the digest of the capture kept."""
+
+    at: float
+    mono: float = 0.0
+    boot_id: str = ""
+    capture: str = ""
+
+
+def to_listing_doc(source: Source, told: Interpretation, seeing: Seeing, *, adapter: str = "", stuck: bool = False, standing_by: bool = False) -> ListingDoc:
+    """One round of ``source`` as it goes into a report. ``adapter`` is who interpreted it, the source's own where left out."""
+    return ListingDoc(
+        source=str(source.id),
+        channel=source.channel.value,
+        witness=source.witness.value,
+        cadence=source.cadence.total_seconds(),
+        outcome=told.outcome.value,
+        complete=told.complete,
+        observed_at=seeing.at,
+        observed_mono=seeing.mono,
+        boot_id=seeing.boot_id,
+        adapter=adapter or source.adapter,
+        counts={level.value: count for level, count in told.counts.items()},
+        observations=[to_observation_doc(each) for each in told.observations],
+        capture=seeing.capture,
+        detail=clean(told.detail),
+        tool_version=clean(told.tool_version),
+        unknown_shape=clean(told.unknown_shape),
+        stuck=stuck,
+        standing_by=standing_by,
+    )
+
+
+def to_observation_doc(told: Observation) -> ObservationDoc:
+    """One subject with its readings; names in a fixed order, so that equal observations are equal documents."""
+    return ObservationDoc(
+        level=told.subject.level.value,
+        ids=_ids(told.subject.names),
+        parent=_ids(told.subject.parent),
+        ordinal=told.subject.ordinal,
+        role=told.role.value if told.role else "",
+        readings={clean(key): to_reading_doc(reading) for key, reading in told.readings.items()},
+        vendor=plain(told.vendor),
+    )
+
+
+def to_reading_doc(reading: Reading) -> dict[str, Any]:
+    """``{"v": value}`` or ``{"a": reason, "d": detail}``; a number that no document can hold becomes an absence."""
+    if isinstance(reading, Absent):
+        return {"a": reading.why.value, "d": clean(reading.detail)} if reading.detail else {"a": reading.why.value}
+    if isinstance(reading.value, int | float) and not _holds(reading.value):
+        return {"a": Why.IMPLAUSIBLE.value, "d": _told(reading.value)}
+    return {"v": plain(reading.value)}
+
+
+def to_observations(doc: ListingDoc) -> tuple[Observation, ...]:
+    """The observations of a listing. Sets and tuples come back as lists, as JSON has them."""
+    return tuple(told for each in doc.observations if (told := _observation(each)) is not None)
+
+
+def _observation(doc: ObservationDoc) -> Observation | None:
+    if doc.level not in _LEVELS:
+        return None
+    subject = Subject(level=Level(doc.level), names=_names(doc.ids), parent=_names(doc.parent), ordinal=doc.ordinal)
+    readings = {key: reading for key, each in doc.readings.items() if (reading := to_reading(each)) is not None}
+    role = Role(doc.role) if doc.role in _ROLES else None
+    return Observation(subject=subject, readings=readings, vendor=dict(doc.vendor), role=role)
+
+
+def to_reading(doc: Mapping[str, Any]) -> Reading | None:
+    """The reading in ``{"v": value}`` or ``{"a": reason, "d": detail}``; None for a form that is neither."""
+    if "v" in doc and doc["v"] is not None:
+        return Known(doc["v"])
+    if "a" not in doc:
+        return None
+    why, detail = str(doc["a"]), str(doc.get("d", ""))
+    if why in _WHYS:
+        return Absent(Why(why), detail)
+    return Absent(Why.UNREADABLE, f"{why}: {detail}" if detail else why)
+
+
+def to_event_docs(events: Iterable[Event], *, source: str, adapter: str, boot_id: str, place: Callable[[Event], str], seen_at: float) -> list[EventDoc]:
+    """Events with ids that stay the same when the same lines are read again.
+
+    ``place`` gives where in its stream an event stood; it parts equal lines that carry no time of their own. ``seen_at`` dates those.
+    """
+    before: Counter[tuple[str, ...]] = Counter()
+    docs = []
+    for each in events:
+        at = each.at.timestamp() if each.at else None
+        key = (source, adapter, boot_id, each.text, each.code or "", f"{at:.6f}" if at is not None else place(each))
+        docs.append(_event(each, source, adapter, at if at is not None else seen_at, _digest(*key, str(before[key]))))
+        before[key] += 1
+    return docs
+
+
+def _event(told: Event, source: str, adapter: str, at: float, id_: str) -> EventDoc:
+    return EventDoc(
+        id=id_,
+        source=source,
+        adapter=adapter,
+        text=clean(told.text),
+        level=told.subject.level.value,
+        ids=_ids(told.subject.names),
+        kind=clean(told.kind),
+        code=clean(told.code) if told.code is not None else None,
+        first_at=at,
+        last_at=at,
+        repeats=told.repeats,
+    )
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """``value`` in the shapes of JSON: sets sorted, numbers that no document can hold and unknown types as text."""
+    if isinstance(value, Enum):
+        return plain(value.value, depth)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, int | float):
+        return value if _holds(value) else _told(value)
+    if depth >= DEPTH_LIMIT:
+        return clean(repr(value)[:TEXT_LIMIT])
+    if isinstance(value, Mapping):
+        return {clean(str(key)): plain(each, depth + 1) for key, each in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted((plain(each, depth + 1) for each in value), key=str)
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [plain(each, depth + 1) for each in value]
+    return clean(value.decode("utf-8", "replace") if isinstance(value, bytes | bytearray) else str(value))
+
+
+def clean(text: str) -> str:
+    """Text that UTF-8 can hold, at most `TEXT_LIMIT` characters of it."""
+    return text[:TEXT_LIMIT].encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _holds(value: float) -> bool:
+    return math.isfinite(value) if isinstance(value, float) else -_INT_LIMIT <= value < _INT_LIMIT
+
+
+def _told(value: float) -> str:
+    return f"{value:#x}"[:80] if isinstance(value, int) else repr(value)
+
+
+def _ids(names: Iterable[Name]) -> list[tuple[str, str]]:
+    return sorted((each.kind.value, clean(each.value)) for each in names)
+
+
+def _names(ids: Iterable[tuple[str, str]]) -> frozenset[Name]:
+    return frozenset(name(NameKind(kind), value) for kind, value in ids if kind in _KINDS)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x00".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+_LEVELS = frozenset(Level)
+_ROLES = frozenset(Role)
+_WHYS = frozenset(Why)
+_KINDS = frozenset(NameKind)

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts an agent together: the adapters, readers of this node or of a recorded machine, the spool, and the way to the server."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.metadata
+import logging
+import os
+import secrets
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from muster.collect.agent import Agent, drain, run
+from muster.collect.clock import Clock
+from muster.collect.collector import Collector
+from muster.collect.delivery import Delivery
+from muster.collect.follow import Cursors, Follower
+from muster.collect.node import NodeAdapter, node_of
+from muster.collect.post import Address, Poster, address, discover
+from muster.collect.reports import Identity, Reports
+from muster.collect.spool import Limits, Spool
+from muster.collect.tell import Teller
+from muster.domain.model.errors import Conflict, InputError, Unavailable
+from muster.domain.model.observation import Interpretation
+from muster.domain.model.source import Capture, ReaderKind, Source
+from muster.readers.real import RealReaders, real_readers
+from muster.readers.recorded import RecordedMachine, RecordedReader, load_machine
+from muster.spi.adapter import Adapter, Manifest
+from muster.spi.readers import Reader
+from muster.wire.report import NodeDoc
+from muster.wiring.adapters import adapter, claims, folders, known_vendors
+
+_log = logging.getLogger("muster.agent")
+
+CLOCK = Clock(time.time, time.monotonic)  # noqa: TID251 - wiring owns the clock
+
+ONCE_S = 30.0
+"""Seconds that `--once` waits for the server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What an agent is told. ``server`` empty: the one found on this machine; ``machine``: a recorded machine to speak for instead of this node."""
+
+    server: str = ""
+    machine: Path | None = None
+    state: Path | None = None
+    root: str = "/"
+    process_names: bool = False
+    outside: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str], server: str | None = None, machine: Path | None = None, state: Path | None = None) -> Settings:
+        """Settings from the environment (``MUSTER_SERVER``, ``MUSTER_STATE``, ``MUSTER_ROOT``, ``MUSTER_ADAPTERS``), overridden by what is given."""
+        return cls(
+            server=server or environ.get("MUSTER_SERVER", ""),
+            machine=machine,
+            state=state or (Path(environ["MUSTER_STATE"]) if environ.get("MUSTER_STATE") else None),
+            root=environ.get("MUSTER_ROOT", "/"),
+            process_names=environ.get("MUSTER_PROCESS_NAMES", "") == "1",
+            outside=tuple(environ.get("MUSTER_ADAPTERS", "").split()),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eyes:
+    """All that sees one node: adapters with their readers, live or recorded. ``streams`` are followed beside the rounds."""
+
+    adapters: Sequence[Adapter]
+    readers: Mapping[ReaderKind, Reader]
+    context: Mapping[str, str]
+    node: NodeDoc
+    real: RealReaders | None = None
+    streams: tuple[Source, ...] = ()
+
+    def collector(self, clock: Clock = CLOCK) -> Collector:
+        """A collector over these."""
+        real = self.real
+        return Collector(self.adapters, self.readers, clock, self.context, lambda name: str(real.custody.stuck(name) or "") if real else "")
+
+    def close(self) -> None:
+        """Ends workers and streams."""
+        if self.real is not None:
+            self.real.close()
+
+
+def now() -> datetime:
+    """The wall time for readers."""
+    return datetime.now(UTC)  # noqa: TID251 - wiring owns the clock
+
+
+def version() -> str:
+    """The version of Muster that runs."""
+    try:
+        return importlib.metadata.version("musterroll")
+    except importlib.metadata.PackageNotFoundError:
+        return "0+tree"
+
+
+def _spread() -> float:
+    return secrets.randbelow(1000) / 1000
+
+
+def sources(these: Sequence[Adapter], *kinds: ReaderKind) -> tuple[Source, ...]:
+    """Sources of these adapters that are read by readers of ``kinds``."""
+    return tuple(source for each in these for source in each.sources if source.reader in kinds)
+
+
+def eyes(machine: Path | None = None, outside: Sequence[str] = (), root: str = "/") -> Eyes:
+    """This node as it can be seen, or a recorded machine."""
+    these: tuple[Adapter, ...] = (NodeAdapter(), *_loaded((*folders(), *(name for name in outside if name not in folders()))))
+    context = {"known_vendors": ",".join(known_vendors(these))}
+    return _live(these, context, root) if machine is None else _recorded(these, context, load_machine(machine))
+
+
+def _loaded(names: Sequence[str]) -> Iterator[Adapter]:
+    """The adapters of these names that can be loaded; one that cannot is said, and the others see on."""
+    for name in names:
+        try:
+            yield adapter(name)
+        except Exception as error:  # the edge to code of others: whatever their import raises must not blind the agent
+            _log.error("the adapter %s is not used: %s: %s", name, type(error).__name__, error)
+
+
+def _live(these: tuple[Adapter, ...], context: Mapping[str, str], root: str) -> Eyes:
+    real = real_readers(now, root)
+    readers: dict[ReaderKind, Reader] = {kind: reader for kind, reader in real.by_kind.items() if kind is not ReaderKind.STREAM}
+    source = these[0].sources[0]
+    node = node_of(list(readers[ReaderKind.FILES].read(source, source.deadline)))
+    if not node.name:
+        node = NodeDoc(name=os.uname().nodename, machine_id=node.machine_id, system=node.system)
+    return Eyes(adapters=these, readers=readers, context=context, node=node, real=real, streams=sources(these, ReaderKind.STREAM))
+
+
+@dataclass(frozen=True, slots=True)
+class Sighted:
+    """An adapter that has only the sources that a recorded machine has something of."""
+
+    inner: Adapter
+    sources: Sequence[Source]
+
+    @property
+    def manifest(self) -> Manifest:
+        """The adapter's own."""
+        return self.inner.manifest
+
+    def recognise(self, head: bytes) -> str | None:
+        """The adapter's own."""
+        return self.inner.recognise(head)
+
+    def interpret(self, captures: Sequence[Capture]) -> Interpretation:
+        """The adapter's own."""
+        return self.inner.interpret(captures)
+
+
+def _recorded(these: tuple[Adapter, ...], context: Mapping[str, str], machine: RecordedMachine) -> Eyes:
+    machine = replace(machine, captures=tuple(_placed(these, machine.captures)))
+    reader = RecordedReader(machine)
+    source = these[0].sources[0]
+    seen = node_of(list(reader.read(source, source.deadline)))
+    node = NodeDoc(
+        name=machine.node.name or seen.name or machine.path.resolve().name,
+        machine_id=machine.node.machine_id or seen.machine_id,
+        system=machine.node.system or seen.system,
+    )
+    there = {capture.source for capture in machine.captures}
+    sighted = tuple(Sighted(each, tuple(source for source in each.sources if source.id in there)) for each in these)
+    return Eyes(adapters=sighted, readers=dict.fromkeys(ReaderKind, reader), context=context, node=node)
+
+
+def _placed(these: Sequence[Adapter], captures: Sequence[Capture]) -> Iterator[Capture]:
+    """Captures under sources that there are; one of no source, or of one that is gone, goes to whoever reads its format."""
+    known = {source.id for each in these for source in each.sources}
+    for capture in captures:
+        if capture.source in known:
+            yield capture
+            continue
+        for each, form in claims(these, capture.payload):
+            reading = [source for source in each.sources if form in {read.format for read in source.reads}]
+            yield from (replace(capture, source=source.id, format=form) for source in reading[:1])
+
+
+def boot_id(root: str = "/") -> str:
+    """The boot of this system, which the monotonic clock is of; empty where the system has none."""
+    try:
+        return (Path(root) / "proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def state_folder(settings: Settings) -> Path:
+    """Where spool and cursors are kept: as set, else the system's or the user's own place; apart for each recorded machine."""
+    home = Path("/var/lib/muster") if os.geteuid() == 0 else Path.home() / ".local" / "state" / "muster"
+    folder = settings.state or home / "agent"
+    if settings.machine is None or settings.state is not None:
+        return folder
+    return folder / f"machine-{hashlib.sha256(str(settings.machine.resolve()).encode()).hexdigest()[:12]}"
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Holds the folder. Raises Conflict when another agent does, Unavailable when it cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(f"{folder}: {error.strerror}", hint="name another folder with --state or MUSTER_STATE") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        raise Conflict(f"another agent uses {folder}", hint="stop it, or name another folder with --state or MUSTER_STATE") from error
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def poster(settings: Settings, environ: Mapping[str, str]) -> Poster:
+    """The way to the server that is named, or to the one that runs here at the moment of posting."""
+    named = address(settings.server) if settings.server else None
+
+    def find() -> Address | None:
+        return named or discover(environ, Path.home())
+
+    return Poster(find, token=environ.get("MUSTER_TOKEN", ""))
+
+
+def run_agent(settings: Settings, environ: Mapping[str, str], *, once: bool = False, stop: threading.Event | None = None) -> int:
+    """Runs an agent until ``stop`` is set or a signal comes; with ``once`` every source once. 0 when all is delivered, 6 when the server did not take it."""
+    folder = state_folder(settings)
+    if settings.machine is not None and not settings.machine.is_dir():
+        raise InputError(f"{settings.machine} is no folder", hint="name a recorded machine, as `muster record` makes it")
+    post = poster(settings, environ)
+    with _alone(folder):
+        seen = eyes(settings.machine, settings.outside, settings.root)
+        try:
+            return _run(settings, folder, seen, post, once, stop or _until_signal())
+        finally:
+            seen.close()
+
+
+def _run(settings: Settings, folder: Path, seen: Eyes, post: Poster, once: bool, stop: threading.Event) -> int:
+    boot = boot_id()
+    identity = Identity(node=seen.node, boot_id=boot, agent_version=version(), adapters={each.manifest.name: version() for each in seen.adapters})
+    reports = Reports(identity, CLOCK, lambda: uuid.uuid4().hex)  # noqa: TID251 - wiring mints ids
+    spool = Spool(folder / "spool", settings.limits)
+    teller = Teller(boot, names=settings.process_names)
+    cursors = Cursors(folder / "cursors")
+    follower = Follower(seen.streams, seen.real.stream, cursors) if seen.real is not None and not once else None
+    streams = seen.streams if follower else ()
+    agent = Agent(seen.collector(), teller, reports, spool, CLOCK, follower=follower, cursors=cursors, streams=streams)
+    delivery = Delivery(spool, post, CLOCK, boot_id=boot, spread=_spread, renew=agent.renew)
+    if not once:
+        run(agent, delivery, CLOCK, stop, follower)
+        return 0
+    agent.once()
+    until = CLOCK.mono() + ONCE_S
+    if not drain(delivery, lambda: stop.is_set() or CLOCK.mono() > until):
+        raise Unavailable(f"the reports wait in {folder / 'spool'}: {delivery.trouble or 'the server takes them slowly'}", hint="`muster server` starts one")
+    return 1 if delivery.refused else 0
+
+
+def _until_signal() -> threading.Event:
+    stop = threading.Event()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+    return stop

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a server holds while it runs: its folder, its port and its socket. Whoever cannot get one is told why, and what to do."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import ipaddress
+import os
+import socket
+from pathlib import Path
+from typing import IO
+
+from muster.domain.model.errors import Conflict, InputError, NotAllowed, Unavailable
+from muster.wiring.discovery import SOCKET
+
+LOCK = "server.lock"
+_LONGEST_SOCKET = 100
+"""Characters of a socket's path; the kernel takes 107."""
+
+
+def folder(path: Path, what: str, flag: str, mode: int = 0o755) -> Path:
+    """The folder, made where needed. Raises Unavailable when it cannot be made or written."""
+    try:
+        path.mkdir(mode=mode, parents=True, exist_ok=True)
+        probe = path / f".writable.{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise Unavailable(f"the {what} folder {path} cannot be used: {error.strerror}", hint=f"let this user write it, or name another with {flag}") from error
+    return path
+
+
+def hold(state: Path) -> IO[str]:
+    """The only right to serve the store in ``state``, for as long as the file stays open. Raises Conflict when another server has it."""
+    lock = (state / LOCK).open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.seek(0)
+        pid = lock.read(20).strip()
+        lock.close()
+        raise Conflict(
+            f"another server{f' (process {pid})' if pid else ''} runs on {state}", hint="stop that one, or give this one a folder of its own with --state"
+        ) from error
+    lock.truncate(0)
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
+    return lock
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket on a port of this machine. Raises InputError beyond loopback, Conflict for a port in use, NotAllowed for one that is not ours to take."""
+    address = _loopback(host)
+    listener = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((str(address), port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise Conflict(f"port {port} on {host} is in use", hint="stop what uses it, or name another with --port (0 takes any free one)") from error
+        if error.errno in (errno.EACCES, errno.EPERM):
+            raise NotAllowed(f"port {port} may not be used: {error.strerror}", hint="name a port above 1023 with --port") from error
+        raise Unavailable(f"cannot listen on {host} port {port}: {error.strerror}", hint="leave --host out, or name an address of this machine") from error
+    return listener
+
+
+def _loopback(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
+    except ValueError as error:
+        raise InputError(f"host {host!r} is no address", hint="leave it out, or give 127.0.0.1 or ::1") from error
+    if not address.is_loopback:
+        raise InputError(
+            f"will not listen on {host}: there is no sign-in yet, so whoever reaches the port could change the roll",
+            hint="leave --host out; from another machine use a tunnel: ssh -L 7460:127.0.0.1:7460 HOST",
+        )
+    return address
+
+
+def listen_here(runtime: Path) -> socket.socket:
+    """The socket in ``runtime``, for this user alone. One that a dead server left is replaced. Raises Conflict when a live one answers on it."""
+    path = runtime / SOCKET
+    if len(str(path)) > _LONGEST_SOCKET:
+        raise InputError(f"the path of the socket is too long: {path}", hint="name a shorter folder with --runtime")
+    if _answers(path):
+        raise Conflict(f"another server answers on {path}", hint="stop that one, or give this one a folder of its own with --runtime")
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise Unavailable(f"cannot make the socket {path}: {error.strerror}", hint="name another folder with --runtime") from error
+    finally:
+        os.umask(before)
+    return listener
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(2)
+        try:
+            probe.connect(str(path))
+        except OSError as error:
+            return error.errno in (errno.EAGAIN, errno.EACCES)
+    return True

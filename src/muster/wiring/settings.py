@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the server: a TOML file, environment variables MUSTER_*, and flags; flags win over the environment, the environment over the file."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from muster.domain.model.errors import InputError
+from muster.domain.model.policy import Policy
+
+PORT = 7460
+"""Where the server listens when nothing else is said."""
+DAY = 86_400.0
+
+
+class ServerSettings(BaseSettings):
+    """What a server goes by. Times are seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="MUSTER_", extra="forbid", frozen=True, env_ignore_empty=True, hide_input_in_errors=True)
+
+    host: str = Field("127.0.0.1", description="Address to listen on; only addresses of this machine are allowed for now.")
+    port: int = Field(PORT, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
+    state: Path = Field(default_factory=lambda: state_folder(os.environ), description="Folder of the store. Its parent must be there or makeable.")
+    runtime: Path = Field(
+        default_factory=lambda: runtime_folder(os.environ), description="Folder of the socket and of the file that tells clients where the server is."
+    )
+    in_memory: bool = Field(False, description="Keep the store in memory: everything is forgotten at the end.")
+    settle: float = Field(120.0, gt=0, le=DAY, description="How long an absence or dissent lasts before it is a finding.")
+    stale_floor: float = Field(90.0, gt=0, le=DAY, description="A value is stale after three cadences of its source, but never before this.")
+    clock_tolerance: float = Field(30.0, gt=0, le=DAY, description="How far a reporter's clock may be off before its times are corrected.")
+    compare_within: float = Field(60.0, gt=0, le=DAY, description="Two gauges are held to each other only when read this close together.")
+    placeholder_nodes: int = Field(3, ge=2, le=1000, description="A name claimed by so many nodes at once names nothing.")
+    late_window: float = Field(7200.0, ge=0, le=30 * DAY, description="Reports older than this against what is known fill gaps and change no history.")
+    tick: float = Field(1.0, gt=0, le=60, description="How often silences and settle times are looked at.")
+    trim: float = Field(600.0, gt=0, le=DAY, description="How often old roll-ups, events and captures are dropped.")
+    keep_minutes: float = Field(400 * DAY, gt=0, description="How long minute roll-ups are kept.")
+    keep_events: float = Field(400 * DAY, gt=0, description="How long events are kept.")
+    keep_captures: float = Field(30 * DAY, gt=0, description="How long captures are kept that nothing present rests on.")
+    keep_received: float = Field(7 * DAY, gt=0, description="How long the keys of reports are kept, by which a second copy is known.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged at least.")
+    log_format: Literal["console", "json"] = Field("console", description="Form of the log on stderr.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, environment, file; nothing else."""
+        del dotenv_settings, file_secret_settings
+        told = init_settings() if isinstance(init_settings, InitSettingsSource) else {}
+        file = told.pop("file_", {})
+        return InitSettingsSource(settings_cls, told), env_settings, InitSettingsSource(settings_cls, file)
+
+    def policy(self, known_vendors: frozenset[str], vendor_words: frozenset[str]) -> Policy:
+        """The policy of merge with these times."""
+        return Policy(
+            settle=self.settle,
+            stale_floor=self.stale_floor,
+            clock_tolerance=self.clock_tolerance,
+            compare_within=self.compare_within,
+            placeholder_nodes=self.placeholder_nodes,
+            late_window=self.late_window,
+            known_vendors=known_vendors,
+            vendor_words=vendor_words,
+        )
+
+    def keep(self) -> dict[str, float]:
+        """Seconds by kind, as the store's `trim` takes them."""
+        return {"minutes": self.keep_minutes, "events": self.keep_events, "captures": self.keep_captures, "received": self.keep_received}
+
+
+def load_settings(file: Path | None = None, **flags: Any) -> ServerSettings:
+    """Settings from a file (the usual places when None), the environment and ``flags`` (those that are None are left out).
+
+    Raises InputError naming the setting that does not fit and where it came from.
+    """
+    path = file or next((place for place in setting_files(os.environ) if place.is_file()), None)
+    told = {name: value for name, value in flags.items() if value is not None}
+    try:
+        return ServerSettings(**told, file_=_read(path) if path else {})  # type: ignore[call-arg]  # taken out again in settings_customise_sources
+    except ValidationError as wrong:
+        each = wrong.errors()[0]
+        name = ".".join(str(part) for part in each["loc"])
+        where = _origin(name, told, path)
+        known = ", ".join(ServerSettings.model_fields)
+        raise InputError(f"setting {name} ({where}): {each['msg']}", hint=f"settings are {known}") from wrong
+
+
+def _origin(name: str, told: Mapping[str, Any], path: Path | None) -> str:
+    if name in told:
+        return f"--{name.replace('_', '-')}"
+    return f"MUSTER_{name.upper()}" if f"MUSTER_{name.upper()}" in os.environ else str(path)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as wrong:
+        raise InputError(f"{path}: {wrong.strerror}", hint="name a TOML file with settings") from wrong
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
+        raise InputError(f"{path}: {wrong}", hint="settings are lines like: port = 7460") from wrong
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("HOME") or "~").expanduser()
+
+
+def setting_files(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where a settings file is looked for, first first: MUSTER_CONFIG, the user's, the machine's."""
+    named = environment.get("MUSTER_CONFIG")
+    config = Path(environment.get("XDG_CONFIG_HOME") or _home(environment) / ".config")
+    return (*((Path(named),) if named else ()), config / "muster" / "server.toml", Path("/etc/muster/server.toml"))
+
+
+def state_folder(environment: Mapping[str, str], *, root: bool | None = None) -> Path:
+    """/var/lib/muster for root, else XDG_DATA_HOME/muster."""
+    if os.geteuid() == 0 if root is None else root:
+        return Path("/var/lib/muster")
+    return Path(environment.get("XDG_DATA_HOME") or _home(environment) / ".local" / "share") / "muster"
+
+
+def runtime_folder(environment: Mapping[str, str], *, root: bool | None = None) -> Path:
+    """XDG_RUNTIME_DIR/muster, else /run/muster for root, else ~/.local/state/muster."""
+    if environment.get("XDG_RUNTIME_DIR"):
+        return Path(environment["XDG_RUNTIME_DIR"]) / "muster"
+    if os.geteuid() == 0 if root is None else root:
+        return Path("/run/muster")
+    return Path(environment.get("XDG_STATE_HOME") or _home(environment) / ".local" / "state") / "muster"
+
+
+def runtime_folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where a client looks for a server of this machine: the user's own places first, then the machine's."""
+    own = runtime_folder(environment)
+    state = Path(environment.get("XDG_STATE_HOME") or _home(environment) / ".local" / "state") / "muster"
+    named = environment.get("MUSTER_RUNTIME")
+    return tuple(dict.fromkeys((*((Path(named),) if named else ()), own, state, Path("/run/muster"))))

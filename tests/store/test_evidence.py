@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures are kept packed, within a budget, and those that something rests on stay longest."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from tests.store.samples import capture, card, finding, node, sample, voice
+
+from muster.domain.model.errors import NotFound
+from muster.domain.model.roll import Word
+from muster.spi.store import Batch
+from muster.store import Store, open_store
+
+
+def kept(store: Store, *digests: str) -> set[str]:
+    found = set()
+    for digest in digests:
+        try:
+            found.add(store.reader.capture(digest).digest)
+        except NotFound:
+            continue
+    return found
+
+
+def test_a_capture_comes_back_byte_for_byte(store: Store) -> None:
+    one = capture("d1", 5.0, os.urandom(1000), exit_status=None, cut=True, locator=("a", "b c"))
+    store.writer.commit(Batch(at=1.0, captures=[one, capture("d2", 6.0, b"")]))
+    store.writer.commit(Batch(at=2.0, captures=[capture("d1", 7.0, b"other")]))
+
+    assert store.reader.capture("d1") == one
+    assert store.reader.capture("d2").payload == b""
+    with pytest.raises(NotFound, match="no capture d3"):
+        store.reader.capture("d3")
+
+
+def test_over_the_budget_the_oldest_that_nothing_rests_on_go_first() -> None:
+    store = open_store(None, capture_budget=6000)
+    bulk = {name: capture(name, at, os.urandom(1000)) for at, name in enumerate(["word", "gauge", "node", "finding", "old", "new"])}
+    store.writer.commit(
+        Batch(
+            at=1.0,
+            cards=[card("c1", capture="word")],
+            nodes=[node(voices=(voice(1.0, "node", node__os="linux"),))],
+            samples=[sample(1, 1.0, said=Word(value=1, at=1.0, capture="gauge"))],
+            findings=[finding("f", 1.0, evidence={"captures": ["finding"]})],
+            captures=[*bulk.values()],
+        )
+    )
+
+    assert kept(store, *bulk) == {"word", "gauge", "node", "finding", "new"}
+
+    store.writer.commit(Batch(at=2.0, captures=[capture("newer", 9.0, os.urandom(1900))]))
+    assert kept(store, *bulk, "newer") == {"word", "gauge", "node", "finding"}
+    store.close()
+
+
+def test_a_budget_holds_even_against_what_is_rested_on() -> None:
+    store = open_store(None, capture_budget=2500)
+    store.writer.commit(
+        Batch(at=1.0, cards=[card(n, capture=n) for n in "abc"], captures=[capture(n, float(at), os.urandom(1000)) for at, n in enumerate("abc")])
+    )
+
+    assert kept(store, *"abc") == {"b", "c"}
+    store.close()
+
+
+def test_trimming_keeps_what_is_rested_on() -> None:
+    store = open_store(None)
+    store.writer.commit(Batch(at=1.0, cards=[card("c1", capture="a")], captures=[capture("a", 1.0), capture("b", 1.0)]))
+
+    assert store.writer.trim(100.0, {"captures": 10.0}) == 1
+    assert kept(store, "a", "b") == {"a"}
+    store.close()

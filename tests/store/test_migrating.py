@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The revisions lead to the tables that the code knows, once, and a newer schema is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_mock_engine
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex, CreateTable
+from tests.store.samples import card
+
+from muster.domain.model.errors import Unavailable
+from muster.spi.store import Batch
+from muster.store import open_store
+from muster.store.schema import HEAD, metadata
+
+
+def test_the_revisions_lead_to_the_tables_of_the_code() -> None:
+    store = open_store(None)
+    with store.connections.writing.begin() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        assert compare_metadata(context, metadata) == []
+    store.close()
+
+
+def test_indexes_and_storage_are_the_same_too(tmp_path: Path) -> None:
+    migrated = open_store(tmp_path / "roll.db")
+    rows = migrated.connections.writer.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name <> 'alembic_version'").fetchall()
+    migrated.close()
+    said: list[str] = []
+    engine = create_mock_engine("sqlite://", lambda statement, *_, **__: said.append(str(statement.compile(dialect=engine.dialect))))
+    metadata.create_all(engine, checkfirst=False)
+
+    assert {_bare(sql) for _, sql in rows} == {_bare(sql) for sql in said}
+
+
+def _bare(sql: str) -> str:
+    first, _, rest = sql.partition("(")
+    body, _, storage = rest.rpartition(")")
+    columns = sorted(" ".join(line.split()).strip(",").replace('"', "") for line in body.splitlines())
+    return f"{' '.join(first.split())} {columns} {storage.strip()}"
+
+
+def test_the_last_revision_is_the_one_the_code_names() -> None:
+    config = Config()
+    config.set_main_option("script_location", "muster.store:migrations")
+
+    assert ScriptDirectory.from_config(config).get_heads() == [HEAD]
+
+
+def test_another_database_understands_the_tables() -> None:
+    dialect = postgresql.dialect()
+    for table in metadata.sorted_tables:
+        assert "CREATE TABLE" in str(CreateTable(table).compile(dialect=dialect))
+        for index in table.indexes:
+            assert "CREATE" in str(CreateIndex(index).compile(dialect=dialect))
+
+
+def test_opening_again_finds_what_was_there_and_loads_no_migrations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(tmp_path / "roll.db")
+    store.writer.commit(Batch(at=1.0, cards=[card("c1")]))
+    store.close()
+    monkeypatch.setitem(sys.modules, "muster.store.migrating", None)
+
+    again = open_store(tmp_path / "roll.db")
+    assert again.reader.cards() == [card("c1")]
+    again.close()
+
+
+def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "roll.db"
+    open_store(path).close()
+    later = sqlite3.connect(path)
+    later.execute("UPDATE alembic_version SET version_num = '9999'")
+    later.commit()
+    later.close()
+
+    with pytest.raises(Unavailable, match="newer Muster .schema 9999.") as caught:
+        open_store(path)
+    assert "upgrade Muster" in caught.value.hint
+    check = sqlite3.connect(path)
+    assert check.execute("SELECT version_num FROM alembic_version").fetchall() == [("9999",)]
+    check.close()
