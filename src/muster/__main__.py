@@ -4,13 +4,21 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 
 def main() -> None:
     """Runs the command line."""
     from muster.interfaces.cli.main import run
 
-    sys.exit(run())
+    sys.exit(run(door=_api))
+
+
+def _api(desk: Any) -> Any:
+    """The door that `muster server` opens: the API on a desk."""
+    from muster.interfaces.api.app import build
+
+    return build(desk)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from tests.collect.world import source
+
 from muster.collect.chain import ABSENT, IDLE_FACTOR, Chains, Word, word
 from muster.domain.model.attributes import Level
 from muster.domain.model.observation import Interpretation, Observation, Subject
 from muster.domain.model.reading import Absent, Known, Why
 from muster.domain.model.source import Outcome, Source, SourceId
-from tests.collect.world import source
 
 LEADER = source("lead", provides=["power.draw"], cadence=10)
 SECOND = source("second", after="lead", provides=["power.draw"], cadence=60)

@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Sequence
 
+from tests.collect.world import Hands, Lines, Told, source
+
 from muster.collect.clock import Clock
 from muster.collect.collector import Collector, Round
 from muster.domain.model.source import Outcome, ReaderKind
-from tests.collect.world import Hands, Lines, Told, source
 
 
 def collector(adapters: Sequence[Lines], reader: Told, clock: Clock | None = None) -> Collector:

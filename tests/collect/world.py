@@ -34,7 +34,14 @@ class Hands:
 
 
 def source(
-    name: str, adapter: str = "acme", *, after: str = "", provides: Sequence[str] = (), cadence: float = 60, reader: ReaderKind = ReaderKind.TOOL, form: str = "list"
+    name: str,
+    adapter: str = "acme",
+    *,
+    after: str = "",
+    provides: Sequence[str] = (),
+    cadence: float = 60,
+    reader: ReaderKind = ReaderKind.TOOL,
+    form: str = "list",
 ) -> Source:
     """A source that reads one thing."""
     return Source(

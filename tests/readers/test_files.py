@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from muster.readers.workers import Answer
 
 
 @pytest.fixture
-def reader(tmp_path: Path, clock: Callable[[], datetime]):
+def reader(tmp_path: Path, clock: Callable[[], datetime]) -> Iterator[FilesReader]:
     reader = FilesReader(clock, Custody(), str(tmp_path), grace=0.3)
     yield reader
     reader.close()

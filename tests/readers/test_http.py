@@ -82,7 +82,7 @@ def port() -> Iterator[int]:
 
 
 @pytest.fixture
-def get(clock: Callable[[], datetime], source: Callable[..., Source], port: int):
+def get(clock: Callable[[], datetime], source: Callable[..., Source], port: int) -> Callable[..., Capture]:
     def get(path: str, seconds: float = 5, base: str = "") -> Capture:
         (capture,) = HttpReader(clock).read(source("http", ((base or f"http://127.0.0.1:{port}") + path,)), timedelta(seconds=seconds))
         return capture

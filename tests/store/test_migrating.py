@@ -6,6 +6,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -13,8 +14,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_mock_engine
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.engine.mock import MockConnection
 from tests.store.samples import card
 
 from muster.domain.model.errors import Unavailable
@@ -35,11 +35,28 @@ def test_indexes_and_storage_are_the_same_too(tmp_path: Path) -> None:
     migrated = open_store(tmp_path / "roll.db")
     rows = migrated.connections.writer.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name <> 'alembic_version'").fetchall()
     migrated.close()
-    said: list[str] = []
-    engine = create_mock_engine("sqlite://", lambda statement, *_, **__: said.append(str(statement.compile(dialect=engine.dialect))))
-    metadata.create_all(engine, checkfirst=False)
 
-    assert {_bare(sql) for _, sql in rows} == {_bare(sql) for sql in said}
+    assert {_bare(sql) for _, sql in rows} == {_bare(sql) for sql in _made("sqlite://")}
+
+
+def test_another_database_understands_the_tables() -> None:
+    said = _made("postgresql://")
+
+    assert sum("CREATE TABLE" in sql for sql in said) == len(metadata.tables)
+    assert any("BIGSERIAL" in sql for sql in said)
+    assert not any("ROWID" in sql for sql in said)
+
+
+def _made(url: str) -> list[str]:
+    """The statements that make the tables of the code in a database of that kind."""
+    said: list[str] = []
+
+    def say(statement: Any, *_: Any, **__: Any) -> None:
+        said.append(str(statement.compile(dialect=engine.dialect)))
+
+    engine: MockConnection = create_mock_engine(url, say)
+    metadata.create_all(engine, checkfirst=False)
+    return said
 
 
 def _bare(sql: str) -> str:
@@ -54,14 +71,6 @@ def test_the_last_revision_is_the_one_the_code_names() -> None:
     config.set_main_option("script_location", "muster.store:migrations")
 
     assert ScriptDirectory.from_config(config).get_heads() == [HEAD]
-
-
-def test_another_database_understands_the_tables() -> None:
-    dialect = postgresql.dialect()
-    for table in metadata.sorted_tables:
-        assert "CREATE TABLE" in str(CreateTable(table).compile(dialect=dialect))
-        for index in table.indexes:
-            assert "CREATE" in str(CreateIndex(index).compile(dialect=dialect))
 
 
 def test_opening_again_finds_what_was_there_and_loads_no_migrations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +92,7 @@ def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
     later.commit()
     later.close()
 
-    with pytest.raises(Unavailable, match="newer Muster .schema 9999.") as caught:
+    with pytest.raises(Unavailable, match=r"newer Muster \(schema 9999\)") as caught:
         open_store(path)
     assert "upgrade Muster" in caught.value.hint
     check = sqlite3.connect(path)

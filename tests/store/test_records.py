@@ -151,6 +151,17 @@ def test_a_join_that_is_taken_back_gives_the_card_its_id_again(store: Store) -> 
     assert [sorted(c.id for c in store.reader.cards(at=at)) for at in (100.0, 200.0, 300.0)] == [["c1", "c2"], ["c2"], ["c1", "c2"]]
 
 
+def test_a_card_that_never_was_is_believed_no_more_and_nothing_stands_for_it(store: Store) -> None:
+    store.writer.commit(Batch(at=100.0, cards=[card("c0"), card("c1"), card("c2")], gone={}))
+    store.writer.commit(Batch(at=150.0, gone={"c0": "c1"}))
+    store.writer.commit(Batch(at=200.0, vanished=["c1"]))
+
+    assert [[c.id for c in store.reader.cards(at=at)] for at in (199.0, 200.0)] == [["c1", "c2"], ["c2"]]
+    for card_id in ("c0", "c1"):
+        with pytest.raises(NotFound):
+            store.reader.resolve(card_id)
+
+
 def test_nodes_have_versions_too(store: Store) -> None:
     store.writer.commit(Batch(at=100.0, nodes=[node(at=100.0)]))
     store.writer.commit(Batch(at=160.0, nodes=[node(at=160.0)]))

@@ -105,6 +105,28 @@ def test_a_joined_card_takes_the_newest_words_along(store: Store) -> None:
     assert [row["last"] for row in store.reader.minutes("c2", "power.draw", 0, 1e9)] == [1.0, 9.0]
 
 
+def test_words_that_are_bound_anew_replace_what_was_current_and_count_once(store: Store) -> None:
+    state = sample("P0", 60.0, subject="d1", card="c1", key="performance.state")
+    told = [sample(5.0, 60.0), sample(6.0, 60.0, key="fan.rpm"), state, sample(7.0, 60.0, subject="c2")]
+    store.writer.commit(Batch(at=60.0, samples=told))
+    store.writer.commit(Batch(at=61.0, rebound=["c1"], samples=[sample(4.0, 50.0), state]))
+
+    assert values(store) == [("c1", "power.draw", 4.0, 50.0), ("d1", "performance.state", "P0", 60.0), ("c2", "power.draw", 7.0, 60.0)]
+    assert [row["count"] for row in store.reader.minutes("c1", "power.draw", 0, 1e9)] == [1]
+    assert {(key, value) for _, key, value, _ in values(store, at=60.0)} >= {("power.draw", 5.0), ("fan.rpm", 6.0)}
+
+    store.writer.commit(Batch(at=62.0, samples=[sample(8.0, 120.0, key="fan.rpm")]))
+    assert ("c1", "fan.rpm", 8.0, 120.0) in values(store)
+
+
+def test_a_card_that_never_was_says_nothing_any_more(store: Store) -> None:
+    store.writer.commit(Batch(at=60.0, cards=[card("c1"), card("c2")], samples=[sample(5.0, 60.0), sample(7.0, 60.0, subject="c2")]))
+    store.writer.commit(Batch(at=90.0, vanished=["c1"]))
+
+    assert values(store) == [("c2", "power.draw", 7.0, 60.0)]
+    assert len(values(store, at=60.0)) == 2
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 600), st.floats(-1e6, 1e6)), min_size=1, max_size=30))
 def test_roll_ups_add_up_whatever_the_order(told: list[tuple[float, float]]) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def path(tmp_path: Path) -> Path:
 
 def trouble(store: Store) -> Unavailable:
     with pytest.raises(Unavailable) as caught:
-        store.writer.commit(Batch(at=1.0, cards=[card("c1")], captures=[capture("d", 1.0, bytes(range(256)) * 400)]))
+        store.writer.commit(Batch(at=1.0, cards=[card("c1")], captures=[capture("d", 1.0, os.urandom(500_000))]))
     assert caught.value.hint
     return caught.value
 
@@ -115,6 +116,6 @@ def test_a_reader_that_waits_too_long_for_its_turn(path: Path, monkeypatch: pyte
 def test_a_mistake_of_ours_is_not_said_to_be_the_disks(path: Path) -> None:
     store = open_store(path)
     with pytest.raises(sqlite3.OperationalError, match="no such table"), store.connections.transaction() as connection:
-        connection.execute("SELECT * FROM nothing")
+        connection.execute("SELECT x FROM missing")
     store.writer.commit(Batch(at=1.0, cards=[card("c1")]))
     store.close()

@@ -8,7 +8,7 @@ import json
 import os
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -66,9 +66,7 @@ def address(text: str) -> Address:
 
 def discover(environ: Mapping[str, str], home: Path) -> Address | None:
     """The server that runs on this machine, by the file it leaves; None when there is none, or when it has ended."""
-    runtime = environ.get("XDG_RUNTIME_DIR")
-    folders = [Path(runtime) / "muster"] if runtime else []
-    for folder in (*folders, Path("/run/muster"), home / ".local" / "state" / "muster"):
+    for folder in _runtime_folders(environ, home):
         try:
             told = json.loads((folder / DISCOVERY).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -78,6 +76,15 @@ def discover(environ: Mapping[str, str], home: Path) -> Address | None:
             url = str(told.get("address") or told.get("url") or "http://localhost")
             return Address((url if "://" in url else f"http://{url}").rstrip("/"), path if path and Path(path).exists() else "")
     return None
+
+
+def _runtime_folders(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
+    if environ.get("MUSTER_RUNTIME"):
+        yield Path(environ["MUSTER_RUNTIME"])
+    if environ.get("XDG_RUNTIME_DIR"):
+        yield Path(environ["XDG_RUNTIME_DIR"]) / "muster"
+    yield Path(environ.get("XDG_STATE_HOME") or home / ".local" / "state") / "muster"
+    yield Path("/run/muster")
 
 
 def _alive(pid: object) -> bool:

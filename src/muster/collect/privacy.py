@@ -55,12 +55,15 @@ def process_names(told: Interpretation) -> frozenset[str]:
 
 
 def redacted(capture: Capture, names: Iterable[str], *, log: bool = False) -> Capture:
-    """The capture with each of ``names`` replaced, with whatever hangs on it up to the next blank or sign. ``log``: its lines tell names by themselves."""
+    """The capture with each of ``names``, and whatever hangs on it up to the next blank or sign, as so many ``*``: columns stay where they are.
+
+    ``log``: its lines tell names by themselves.
+    """
     payload = capture.payload
     spellings = {form for name in names if len(name) >= _SHORTEST for form in (name, escape(name), json.dumps(name)[1:-1])}
     if spellings:
         either = "|".join(re.escape(form) for form in sorted(spellings, key=len, reverse=True))
-        payload = re.sub(rf"(?<![A-Za-z0-9])(?:{either}){_TAIL}".encode(), WITHHELD.encode(), payload)
+        payload = re.sub(rf"(?<![A-Za-z0-9])(?:{either}){_TAIL}".encode(), lambda found: b"*" * len(found.group()), payload)
     if log:
         payload = unspoken(payload.decode("latin-1")).encode("latin-1")
     return replace(capture, payload=payload)

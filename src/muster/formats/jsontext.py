@@ -41,7 +41,7 @@ def documents(payload: bytes | str, *, partial: bool = False) -> list[Document]:
     """Every object and array in the text, in order.
 
     Of a document that ends too early the whole list items read so far are kept, and the whole members of an object;
-    with ``partial`` also a list item of which only a part was read. A value that ends where the text ends is left out: it may go on.
+    with ``partial`` also the whole members of the first list's item that was being read. A value that ends where the text ends is left out: it may go on.
     """
     text = decode(payload) if isinstance(payload, bytes) else payload
     found: list[Document] = []
@@ -253,10 +253,11 @@ class _Tolerant:
     def _unfinished(self) -> Any:
         """What stands when the text ends inside the document; None when that is nothing."""
         self.at = len(self.text)
+        item = next((depth + 1 for depth, open_ in enumerate(self.stack) if isinstance(open_, list)), len(self.stack))
         while len(self.stack) > 1:
             value = self.stack.pop()
             self.keys.pop()
-            if value and (isinstance(self.stack[-1], dict) or self.partial):
+            if value and (len(self.stack) < item or (self.partial and len(self.stack) == item and isinstance(value, dict))):
                 self._put(value)
         return self.stack[0] if self.stack else None
 

@@ -56,7 +56,7 @@ class KernelStream:
                 yield feed
                 continue
             try:
-                lines = _gather(feed, until, CAPTURE_LIMIT)
+                lines = _gather(feed, until, CAPTURE_LIMIT, QUIET_S if feed.prompt else deadline.total_seconds())
                 yield self._capture(taking, feed, lines)
             finally:
                 self._end(source, feed)
@@ -75,7 +75,7 @@ class KernelStream:
             while not self._closed.is_set():
                 first = feed.lines(_STEP_S)
                 taking = Taking.begin(source, read, self._clock)
-                fresh = [line for line in (*first, *(_gather(feed, time.monotonic() + BATCH_S, BATCH) if first else ())) if line.sequence > resume]
+                fresh = [line for line in (*first, *(_gather(feed, time.monotonic() + BATCH_S, BATCH, QUIET_S) if first else ())) if line.sequence > resume]
                 if fresh:
                     seen = max(line.sequence for line in fresh)
                     yield self._capture(taking, feed, fresh), Cursor(f"{boot}:{seen}")
@@ -116,13 +116,13 @@ def sequence_after(cursor: Cursor | None, boot: str) -> int:
     return int(sequence) if told == boot and sequence.lstrip("-").isdecimal() else -1
 
 
-def _gather(feed: Feed, until: float, limit: int) -> list[Line]:
-    """Lines until none came for `QUIET_S`, or ``until``, or ``limit`` bytes; the first line is waited for."""
+def _gather(feed: Feed, until: float, limit: int, first: float) -> list[Line]:
+    """Lines until none came for `QUIET_S`, or ``until``, or ``limit`` bytes; the first line is waited for ``first`` seconds."""
     lines: list[Line] = []
     size = 0
     while size < limit and not feed.ended:
         left = until - time.monotonic()
-        more = feed.lines(min(QUIET_S, left) if lines or feed.prompt else left) if left > 0 else []
+        more = feed.lines(min(QUIET_S if lines else first, left)) if left > 0 else []
         if not more:
             break
         lines += more

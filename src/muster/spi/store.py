@@ -82,6 +82,8 @@ class Batch:
     cards: Sequence[CardRecord] = ()
     gone: Mapping[str, str] = field(default_factory=dict)
     """Card ids that were joined into another: old to new."""
+    vanished: Sequence[str] = ()
+    """Cards that a late report showed never to have been: no longer believed, and nothing stands for them."""
     nodes: Sequence[NodeRecord] = ()
     sources: Sequence[SourceRecord] = ()
     sources_gone: Sequence[tuple[str, str]] = ()

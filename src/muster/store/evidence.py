@@ -59,7 +59,7 @@ def _row(capture: CaptureRow) -> dict[str, Any]:
         "taken_at": capture.taken_at,
         "exit_status": capture.exit_status,
         "stderr": stderr,
-        "cut": int(capture.cut),
+        "cut": capture.cut,
         "size": len(payload) + len(stderr),
         "payload": payload,
     }

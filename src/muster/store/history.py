@@ -37,7 +37,7 @@ _OLD_EVENTS = compiled(delete(events).where(events.c.last_at < bindparam("cut"))
 
 def _finding() -> str:
     """An insert that brings the open finding of the same id up to date; one that was closed stays as it was, and a new row opens."""
-    statement = adding(findings, without=["acknowledged_at", "acknowledged_by", "reason", "closed_at"])
+    statement = adding(findings, without=["acknowledged_at", "closed_at"])
     taken = {name: statement.excluded[name] for name in ("record", "opened_at", "last_seen_at")}
     return compiled(statement.on_conflict_do_update(index_elements=[findings.c.id], index_where=_OPEN, set_=taken))
 
@@ -108,7 +108,15 @@ def _change_row(change: Change) -> dict[str, Any]:
 
 
 def _finding_row(finding: Finding, at: float) -> dict[str, Any]:
-    return {"id": finding.id, "record": mapping.text(finding), "opened_at": finding.opened_at, "learnt_at": at, "last_seen_at": at}
+    return {
+        "id": finding.id,
+        "record": mapping.text(finding),
+        "opened_at": finding.opened_at,
+        "learnt_at": at,
+        "last_seen_at": at,
+        "acknowledged_by": "",
+        "reason": "",
+    }
 
 
 def _event_row(event: EventRow) -> dict[str, Any]:

@@ -108,6 +108,6 @@ def capture_row(row: Row, payload: bytes, stderr: bytes) -> CaptureRow:
         taken_at=row["taken_at"],
         exit_status=row["exit_status"],
         stderr=stderr,
-        cut=bool(row["cut"]),
+        cut=row["cut"],
         payload=payload,
     )

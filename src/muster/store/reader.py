@@ -42,8 +42,7 @@ class Reader:
         """Gauges and counters; in the past, the last of the minute roll-ups at or before ``at``."""
         wanted = None if cards is None else list(cards)
         if at is None:
-            joined = select(aliases.c.old)
-            rows = self._rows(_of(select(current).where(current.c.card.not_in(joined)), current.c.card, wanted).order_by(current.c.number))
+            rows = self._rows(_of(select(current).where(current.c.live), current.c.card, wanted).order_by(current.c.number))
             return [_value(row, mapping.word(row["said"], row["value_at"], row["why_at"], row["capture"])) for row in rows]
         return [_value(row, _word_then(row, at)) for row in self._rows(_series_then(at, wanted))]
 

@@ -6,7 +6,7 @@ Times are seconds since the epoch. Nothing here is particular to SQLite but hint
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text, UniqueConstraint
 
 HEAD = "0001"
 """The revision that these tables stand for."""
@@ -18,8 +18,8 @@ Number = BigInteger().with_variant(Integer, "sqlite")
 """A running number; SQLite counts only in a column that is called INTEGER."""
 
 
-def _text(name: str, default: str | None = None) -> Column[str]:
-    return Column(name, Text, nullable=False, server_default=default)
+def _text(name: str) -> Column[str]:
+    return Column(name, Text, nullable=False)
 
 
 def _time(name: str, *, maybe: bool = False) -> Column[float]:
@@ -71,7 +71,7 @@ def _kept(name: str, *extra: Column[str]) -> tuple[Table, Table]:
         _text("digest"),
         _time("learnt_from"),
         _time("updated_at"),
-        _text("captures", ""),
+        _text("captures"),
         _text("record"),
         UniqueConstraint("id"),
     )
@@ -90,7 +90,7 @@ def _kept(name: str, *extra: Column[str]) -> tuple[Table, Table]:
     return now, then
 
 
-cards, card_versions = _kept("cards", _text("node", ""), _text("presence"))
+cards, card_versions = _kept("cards", _text("node"), _text("presence"))
 nodes, node_versions = _kept("nodes")
 Index(None, cards.c.node)
 Index(None, cards.c.presence)
@@ -138,8 +138,8 @@ findings = Table(
     _time("learnt_at"),
     _time("last_seen_at"),
     _time("acknowledged_at", maybe=True),
-    _text("acknowledged_by", ""),
-    _text("reason", ""),
+    _text("acknowledged_by"),
+    _text("reason"),
     _time("closed_at", maybe=True),
     Index(None, "id"),
     Index(None, "closed_at"),
@@ -156,6 +156,7 @@ current = Table(
     _text("key"),
     _text("card"),
     _time("at"),
+    Column("live", Boolean, nullable=False),
     _time("changed_at"),
     _text("said"),
     _time("value_at", maybe=True),
@@ -164,6 +165,7 @@ current = Table(
     UniqueConstraint("subject", "node", "source", "key"),
     Index(None, "card"),
 )
+"""Series by their newest word. One that is not ``live`` is spoken of no more (its card was joined, or its words were bound anew); its roll-ups stay."""
 
 minutes = Table(
     "minutes",
@@ -207,7 +209,7 @@ captures = Table(
     _time("taken_at"),
     Column("exit_status", Integer),
     Column("stderr", LargeBinary, nullable=False),
-    Column("cut", Integer, nullable=False),
+    Column("cut", Boolean, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("payload", LargeBinary, nullable=False),
     Index(None, "taken_at", "size", "digest"),

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, delete, literal_column, null, or_, select, true, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, delete, false, literal_column, null, or_, select, true, update
 from sqlalchemy.dialects.sqlite import insert
 
 from muster.domain.model.roll import Sample
@@ -21,9 +21,15 @@ _SERIES = [current.c[name] for name in ("subject", "node", "source", "key")]
 _MINE = and_(*(column == bindparam(column.name) for column in _SERIES))
 
 
-def write(connection: sqlite3.Connection, samples: Sequence[Sample]) -> None:
-    """Brings samples in, in any order of time: the newest is current, each counts in its own minute."""
-    rows = [_row(sample) for sample in samples]
+def write(connection: sqlite3.Connection, samples: Sequence[Sample], rebound: Collection[str] = ()) -> None:
+    """Brings samples in, in any order of time: the newest is current, each counts in its own minute.
+
+    Those of ``rebound`` cards are all that is current of these, and count in no minute: they did so before.
+    """
+    silence(connection, rebound)
+    bound = frozenset(rebound)
+    each(connection, _NEWEST, (_row(sample) for sample in samples if sample.card in bound))
+    rows = [_row(sample) for sample in samples if sample.card not in bound]
     numbers = [row for row in rows if row["value"] is not None]
     each(connection, _NEWEST, numbers)
     each(connection, _NUMBER, numbers)
@@ -33,11 +39,17 @@ def write(connection: sqlite3.Connection, samples: Sequence[Sample]) -> None:
             connection.execute(_NEWS, row)
 
 
+def silence(connection: sqlite3.Connection, cards: Iterable[str]) -> None:
+    """Takes what was said of cards and their parts out of what is current; roll-ups stay."""
+    each(connection, _SILENCE, ({"card_": card} for card in cards))
+
+
 def join(connection: sqlite3.Connection, gone: Mapping[str, str]) -> None:
     """Gives the newest words of cards that are no more to the cards they were joined into; roll-ups stay with the old subject."""
     rows = [{"old": old, "new": new} for old, new in gone.items()]
     each(connection, _INHERIT, rows)
     each(connection, _REHOME, rows)
+    silence(connection, gone)
 
 
 def drop_older(connection: sqlite3.Connection, than: float) -> int:
@@ -54,6 +66,7 @@ def _row(sample: Sample) -> dict[str, Any]:
         "source": sample.source,
         "key": sample.key,
         "at": sample.at,
+        "live": True,
         "changed_at": sample.at,
         "minute": int(sample.at // MINUTE) * MINUTE,
         "value": sample.value,
@@ -67,9 +80,9 @@ def _row(sample: Sample) -> dict[str, Any]:
 def _newest() -> str:
     statement = adding(current)
     new = statement.excluded
-    taken: dict[str, Any] = {name: new[name] for name in ("card", "at", "said", "value_at", "why_at", "capture")}
+    taken: dict[str, Any] = {name: new[name] for name in ("card", "at", "live", "said", "value_at", "why_at", "capture")}
     taken["changed_at"] = case((new.said == current.c.said, current.c.changed_at), else_=new.at)
-    return compiled(statement.on_conflict_do_update(index_elements=_SERIES, set_=taken, where=new.at >= current.c.at))
+    return compiled(statement.on_conflict_do_update(index_elements=_SERIES, set_=taken, where=or_(new.at >= current.c.at, current.c.live.is_(False))))
 
 
 def _rolled(values: Mapping[str, ColumnElement[Any]], only: ColumnElement[bool]) -> str:
@@ -109,11 +122,11 @@ def _news() -> str:
 def _inherit() -> str:
     """The newest words of the old subject as the new one's, where it has none that is newer."""
     same = [c.name for c in current.columns if c.name not in {"number", "subject", "card"}]
-    old = select(bindparam("new"), bindparam("new"), *(current.c[name] for name in same)).where(current.c.subject == bindparam("old"))
+    old = select(bindparam("new"), bindparam("new"), *(current.c[name] for name in same)).where(current.c.subject == bindparam("old"), current.c.live)
     statement = insert(current).from_select(["subject", "card", *same], old)
     new = statement.excluded
-    taken = {name: new[name] for name in ("at", "changed_at", "said", "value_at", "why_at", "capture")}
-    return compiled(statement.on_conflict_do_update(index_elements=_SERIES, set_=taken, where=new.at > current.c.at))
+    taken = {name: new[name] for name in ("at", "live", "changed_at", "said", "value_at", "why_at", "capture")}
+    return compiled(statement.on_conflict_do_update(index_elements=_SERIES, set_=taken, where=or_(new.at > current.c.at, current.c.live.is_(False))))
 
 
 def _drop() -> str:
@@ -128,4 +141,5 @@ _NUMBER = _number()
 _NEWS = _news()
 _INHERIT = _inherit()
 _REHOME = compiled(update(current).where(current.c.card == bindparam("old"), current.c.subject != bindparam("old")).values(card=bindparam("new")))
+_SILENCE = compiled(update(current).where(current.c.card == bindparam("card_")).values(live=false()))
 _DROP = _drop()

@@ -25,6 +25,7 @@ _SOURCE_GONE = compiled(delete(sources).where(sources.c.node == bindparam("node_
 _ALIAS = replacing(aliases, [aliases.c.old])
 _ALIAS_ON = compiled(update(aliases).where(aliases.c.new == bindparam("old")).values(new=bindparam("new")))
 _ALIAS_GONE = compiled(delete(aliases).where(aliases.c.old == bindparam("old_")))
+_ALIASES_OF = compiled(delete(aliases).where(aliases.c.new == bindparam("new_")))
 _ALIASES = compiled(select(aliases.c.old, aliases.c.new))
 
 _TRIMMED = {
@@ -59,7 +60,7 @@ class Writer:
         with self._connections.transaction() as connection:
             intake.write(connection, batch)
             _write_roll(connection, batch)
-            series.write(connection, batch.samples)
+            series.write(connection, batch.samples, batch.rebound)
             history.write(connection, batch)
             if batch.captures:
                 evidence.write(connection, batch.captures, self._budget)
@@ -83,11 +84,13 @@ class Writer:
 
 def _write_roll(connection: sqlite3.Connection, batch: Batch) -> None:
     gone = {old: _last(new, batch.gone) for old, new in batch.gone.items()}
-    CARDS.drop(connection, gone, batch.at)
+    CARDS.drop(connection, [*gone, *batch.vanished], batch.at)
     each(connection, _ALIAS_ON, ({"old": old, "new": new} for old, new in gone.items()))
     each(connection, _ALIAS, ({"old": old, "new": new, "at": batch.at} for old, new in gone.items()))
     series.join(connection, gone)
     history.join(connection, gone)
+    series.silence(connection, batch.vanished)
+    each(connection, _ALIASES_OF, ({"new_": card} for card in batch.vanished))
     back = CARDS.write(connection, batch.cards, batch.at)
     each(connection, _ALIAS_GONE, ({"old_": card} for card in back))
     NODES.write(connection, batch.nodes, batch.at)

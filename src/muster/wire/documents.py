@@ -54,6 +54,7 @@ class Claim(Struct):
     """One source's sighting of a card on a node."""
 
     node: str
+    node_id: str
     source: str
     channel: str
     ids: Ids
@@ -210,6 +211,7 @@ class Finding(Struct):
     about: str
     cards: list[str]
     node: str | None
+    node_id: str | None
     source: str | None
     attribute: str | None
     evidence: dict[str, Any]
@@ -240,6 +242,7 @@ class Event(Struct):
     id: str
     card: str | None
     node: str
+    """Its name."""
     source: str
     adapter: str
     kind: str

@@ -16,8 +16,8 @@ from muster.domain.model.roll import CardRecord, Claim, Finding, NodeRecord, Pre
 from muster.wire import documents as d
 
 
-def card(shown: CardView, vendor: str | None, findings: Sequence[Finding]) -> d.Card:
-    """A card's document. ``findings`` are the open ones about it."""
+def card(shown: CardView, vendor: str | None, findings: Sequence[Finding], nodes: Mapping[str, str]) -> d.Card:
+    """A card's document. ``findings`` are the open ones about it, ``nodes`` names of nodes by id."""
     record = shown.record
     name = card_name(record, model(shown))
     return d.Card(
@@ -45,7 +45,7 @@ def card(shown: CardView, vendor: str | None, findings: Sequence[Finding]) -> d.
         readings=readings(shown.readings, shown.now),
         devices=[device(shown, part, name) for part in shown.devices],
         partitions=[partition(shown, part, name) for part in shown.partitions],
-        claims=[_claim(each, shown.now) for each in record.claims],
+        claims=[_claim(each, nodes, shown.now) for each in record.claims],
         increase=dict(record.increase),
     )
 
@@ -142,9 +142,10 @@ def ids(these: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     return {str(kind): list(values) for kind, values in these.items() if values}
 
 
-def _claim(claim: Claim, now: float) -> d.Claim:
+def _claim(claim: Claim, nodes: Mapping[str, str], now: float) -> d.Claim:
     return d.Claim(
-        node=claim.node,
+        node=nodes.get(claim.node, claim.node),
+        node_id=claim.node,
         source=claim.source,
         channel=claim.channel.value,
         ids=ids(claim.ids),

@@ -61,11 +61,11 @@ class Settings:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], server: str | None = None, machine: Path | None = None, state: Path | None = None) -> Settings:
-        """Settings from the environment (``MUSTER_SERVER``, ``MUSTER_STATE``, ``MUSTER_ROOT``, ``MUSTER_ADAPTERS``), overridden by what is given."""
+        """Settings from the environment (``MUSTER_SERVER``, ``MUSTER_ROOT``, ``MUSTER_ADAPTERS``, ``MUSTER_PROCESS_NAMES``), overridden by what is given."""
         return cls(
             server=server or environ.get("MUSTER_SERVER", ""),
             machine=machine,
-            state=state or (Path(environ["MUSTER_STATE"]) if environ.get("MUSTER_STATE") else None),
+            state=state,
             root=environ.get("MUSTER_ROOT", "/"),
             process_names=environ.get("MUSTER_PROCESS_NAMES", "") == "1",
             outside=tuple(environ.get("MUSTER_ADAPTERS", "").split()),
@@ -198,13 +198,18 @@ def boot_id(root: str = "/") -> str:
         return ""
 
 
-def state_folder(settings: Settings) -> Path:
-    """Where spool and cursors are kept: as set, else the system's or the user's own place; apart for each recorded machine."""
-    home = Path("/var/lib/muster") if os.geteuid() == 0 else Path.home() / ".local" / "state" / "muster"
-    folder = settings.state or home / "agent"
-    if settings.machine is None or settings.state is not None:
-        return folder
-    return folder / f"machine-{hashlib.sha256(str(settings.machine.resolve()).encode()).hexdigest()[:12]}"
+def state_folder(settings: Settings, environ: Mapping[str, str]) -> Path:
+    """Where spool and cursors are kept: as set, else ``agent`` in the state folder of Muster; apart for each recorded machine."""
+    if settings.state is not None:
+        return settings.state
+    if environ.get("MUSTER_STATE"):
+        home = Path(environ["MUSTER_STATE"])
+    elif os.geteuid() == 0:
+        home = Path("/var/lib/muster")
+    else:
+        home = Path(environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "muster"
+    name = f"agent-{hashlib.sha256(str(settings.machine.resolve()).encode()).hexdigest()[:12]}" if settings.machine else "agent"
+    return home / name
 
 
 @contextlib.contextmanager
@@ -238,7 +243,7 @@ def poster(settings: Settings, environ: Mapping[str, str]) -> Poster:
 
 def run_agent(settings: Settings, environ: Mapping[str, str], *, once: bool = False, stop: threading.Event | None = None) -> int:
     """Runs an agent until ``stop`` is set or a signal comes; with ``once`` every source once. 0 when all is delivered, 6 when the server did not take it."""
-    folder = state_folder(settings)
+    folder = state_folder(settings, environ)
     if settings.machine is not None and not settings.machine.is_dir():
         raise InputError(f"{settings.machine} is no folder", hint="name a recorded machine, as `muster record` makes it")
     post = poster(settings, environ)

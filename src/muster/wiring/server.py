@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import structlog
@@ -23,6 +22,7 @@ import uvicorn
 
 from muster.domain.model.errors import MusterError, Unavailable
 from muster.domain.model.policy import Policy
+from muster.services.inventory import Inventory
 from muster.spi.store import RollWriter
 from muster.store import open_store
 from muster.wiring import holds
@@ -34,6 +34,8 @@ from muster.wiring.settings import ServerSettings
 Door: TypeAlias = Callable[[Desk], Any]
 """Makes an ASGI application on a desk."""
 MakeKeeper: TypeAlias = Callable[[RollWriter, Policy, float], Keeper]
+Ready: TypeAlias = "Callable[[Server], None] | threading.Event"
+"""How the one who started a server is told that it answers."""
 STORE = "roll.sqlite"
 PATIENCE = 15.0
 """Seconds in which a server starts or stops."""
@@ -49,16 +51,15 @@ def running_version() -> str:
         return "0+source"
 
 
-def _inventory(writer: RollWriter, policy: Policy, now: float) -> Keeper:
-    from muster.services.inventory import Inventory
-
-    return Inventory(writer, policy, now)
+def wall_clock() -> float:
+    """Seconds since the epoch."""
+    return time.time()  # noqa: TID251 - here the server's one clock is
 
 
 class Server:
     """One server. `start` returns when it answers; `stop` when everything is closed. Not to be started twice."""
 
-    def __init__(self, settings: ServerSettings, door: Door, *, clock: Callable[[], float] = time.time, keeper: MakeKeeper = _inventory) -> None:
+    def __init__(self, settings: ServerSettings, door: Door, *, clock: Callable[[], float] = wall_clock, keeper: MakeKeeper = Inventory) -> None:
         self.settings = settings
         self.url = ""
         self.socket = ""
@@ -150,7 +151,7 @@ class Server:
                 self._wrong.pop("store", None)
             except MusterError as error:
                 if "store" not in self._wrong:
-                    log.error("time does not pass", problem=error.message, hint=error.hint)
+                    log.warning("time does not pass", problem=error.message, hint=error.hint)
                 self._wrong["store"] = error.message
 
     def _end_time(self) -> None:
@@ -183,7 +184,7 @@ class Server:
 def serve(
     settings: ServerSettings, door: Door, *, ready: Callable[[Server], None] | threading.Event | None = None, until: threading.Event | None = None
 ) -> int:
-    """Serves until SIGTERM or SIGINT (or ``until`` is set), then stops in order. ``ready`` is told once it answers. 1 when a part broke, else 0."""
+    """Serves until SIGTERM or SIGINT (or ``until`` is set), then stops in order. ``ready`` is told once it answers. Returns 1 when a part broke, else 0."""
     ending = until or threading.Event()
     server = Server(settings, door)
     server.start()
@@ -226,8 +227,3 @@ def configure_logs(settings: ServerSettings) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
     logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-
-
-def store_file(settings: ServerSettings) -> Path | None:
-    """Where the store is; None in memory."""
-    return None if settings.in_memory else settings.state / STORE

@@ -131,7 +131,7 @@ int dcmi_get_device_pcie_info_v2(int card, int device, struct pcie *info)
     ENTER("dcmi_get_device_pcie_info_v2");
     memset(info, 0, sizeof(*info));
     info->venderid = 0x19e5;
-    info->deviceid = 0xd802;
+    info->deviceid = chips() > 1 ? 0xd803 : 0xd802;
     info->subvenderid = 0x0200;
     info->subdeviceid = 0x0100;
     info->bus = 0x41 + 2 * (unsigned int)(address ? card : serial(card, device));

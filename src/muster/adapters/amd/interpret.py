@@ -31,7 +31,7 @@ from muster.domain.model.source import Capture, Outcome
 from muster.formats.text import decode
 from muster.spi.adapter import HEAD, Models
 
-_CLOSED = re.compile(r"(?:[|+=\]}-]|:\s[RPF]|\bLog\b.*)$")
+_CLOSED = re.compile(r"(?:\|\s*|\+|={8,})$")
 _LAST_VALUE = re.compile(r"\S+(?:\s+(?:W|\S{0,2}C|%|MHz|GHz|MB|GB|KB|mV))?$")
 _LAST_CELL = re.compile(r"[^,;\t|]*$")
 _FILTERS = ("-g", "--gpu", "-d", "--device")
@@ -69,7 +69,7 @@ def interpret(captures: Sequence[Capture], models: Models) -> Interpretation:
     for capture in captures:
         if capture.failure is None:
             _read(told, capture)
-    cards = settle(told.gather, models)
+    cards = settle(told.gather, models, cut=told.cut)
     observations: list[Observation] = []
     if told.gather.node.readings:
         observations.extend(told.gather.node.observations(0))
@@ -118,19 +118,29 @@ def _read(told: _Round, capture: Capture) -> None:
         return
     told.formats.append(name)
     told.cut = told.cut or capture.cut
-    reader(told, capture if name.endswith("-json") else replace(capture, payload=_settled(capture.payload, csv=name.endswith("-csv"))))
+    if not name.endswith("-json") and not _ended(capture.payload):
+        told.cut = True
+        capture = replace(capture, payload=_settled(capture.payload, name))
+    reader(told, capture)
 
 
-def _settled(payload: bytes, *, csv: bool) -> bytes:
-    """The text with its last value struck out where no line end follows it: that value may go on."""
-    if payload.rstrip(b"\x00")[-1:] in (b"\n", b"\r", b""):
-        return payload
+def _ended(payload: bytes) -> bool:
+    """True when a line end or a closing frame stands at the end of the text: tools end their last line."""
+    text = payload[-4096:].rstrip(b"\x00")
+    return text[-1:] in (b"\n", b"\r", b"") or _CLOSED.search(decode(text).rpartition("\n")[2]) is not None
+
+
+def _settled(payload: bytes, name: str) -> bytes:
+    """The text with its last value struck out: where no line end follows it, it may go on."""
     text = decode(payload)
     start = text.rfind("\n") + 1
     last = text[start:].rstrip()
-    if _CLOSED.search(last):
-        return payload
-    return (text[:start] + (_LAST_CELL if csv else _LAST_VALUE).sub("N/A", last, count=1) + "\n").encode()
+    if name == "sysfs-tree":
+        head, colon, _ = last.partition(": ")
+        return (text[:start] + (f"{head}: !unreadable\n" if colon and "/" in head else "" if last[:1] in ("/", "=") else "!unreadable\n")).encode()
+    if ": " in last:
+        return (text[:start] + last[: last.rfind(": ") + 2] + "N/A\n").encode()
+    return (text[:start] + (_LAST_CELL if name.endswith("-csv") else _LAST_VALUE).sub("N/A", last, count=1) + "\n").encode()
 
 
 def _smi_json(told: _Round, capture: Capture) -> None:
@@ -145,7 +155,7 @@ def _smi_text(told: _Round, capture: Capture) -> None:
         if found is not None:
             _listing(told, capture, found, whole=reader is parse_box.box)
             return
-    found = parse_smi.from_text(capture.payload)
+    found = parse_smi.from_text(capture.payload, cut=told.cut)
     first = decode(capture.payload[:400])
     _listing(told, capture, found, whole=not _PARTS.search(first))
 
@@ -191,8 +201,8 @@ def _library(told: _Round, capture: Capture) -> None:
 def _tree(told: _Round, capture: Capture) -> None:
     found = files(capture.payload)
     observe_sysfs.observe(told.gather, found)
-    observe_kfd.observe(told.gather, found)
-    _mark(told, capture, whole=bool(told.gather.cards), cut=False)
+    whole = observe_kfd.observe(told.gather, found)
+    _mark(told, capture, whole=bool(told.gather.cards), cut=not whole)
     told.empty = told.empty or bool(found)
 
 

@@ -89,9 +89,13 @@ def nodes(found: Files) -> dict[int, Node]:
     return told
 
 
-def observe(gather: Gather, found: Files) -> None:
-    """Puts the topology's cards into ``gather``, onto the card at the same address where the driver's files told of it already."""
-    gpus = {number: node for number, node in nodes(found).items() if node.is_gpu}
+def observe(gather: Gather, found: Files) -> bool:
+    """Puts the topology's cards into ``gather``, onto the card at the same address where the driver's files told of it already.
+
+    Gives False when links lead to nodes that are not in the files: then the listing is not whole.
+    """
+    all_nodes = nodes(found)
+    gpus = {number: node for number, node in all_nodes.items() if node.is_gpu}
     unsure = _doubtful(gpus.values())
     groups: dict[str, list[Node]] = defaultdict(list)
     for node in gpus.values():
@@ -104,6 +108,8 @@ def observe(gather: Gather, found: Files) -> None:
         cards.update({node.number: card for node in parts})
     _peers(gpus, cards)
     _pairs(gpus, cards)
+    ends = {to for node in all_nodes.values() for link in node.links if (to := whole(link.get("node_to"))) is not None}
+    return ends <= all_nodes.keys() and all(node.told for node in all_nodes.values())
 
 
 def _doubtful(gpus: Iterable[Node]) -> set[str | None]:

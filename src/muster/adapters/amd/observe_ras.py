@@ -12,6 +12,8 @@ from muster.domain.model.reading import Known
 
 _COUNTS = (("corrected", "correctable_count"), ("uncorrected", "uncorrectable_count"), ("deferred", "deferred_count"))
 
+_PAGES = ("retired", "pending", "un_res")
+
 
 def observe(card: Thing, record: Mapping[str, Any]) -> None:
     """Puts errors and retired pages of the record on ``card``."""
@@ -55,7 +57,7 @@ def _totals(card: Thing, record: Mapping[str, Any]) -> None:
 
 def _pages(card: Thing, record: Mapping[str, Any]) -> None:
     """Bad pages, each counted once: retired, pending, or not to be reserved."""
-    told = {name: record[name] for name in ("retired", "pending", "un_res") if name in record}
+    told = {name: record[name] for name in _PAGES if name in record}
     if not told:
         return
     pages = {name: _addresses(value) for name, value in told.items()}
@@ -63,7 +65,8 @@ def _pages(card: Thing, record: Mapping[str, Any]) -> None:
         first = next(iter(told.values()))
         card.put("memory.pages_retired", measure("memory.pages_retired", first if is_marker(first) else "N/A"))
         return
-    card.value("memory.pages_retired", len(set().union(*(found for found in pages.values() if found))))
+    if len(told) == len(_PAGES):
+        card.value("memory.pages_retired", len(set().union(*(found for found in pages.values() if found))))
     if pages.get("pending") is not None:
         card.value("memory.pages_retired.pending", bool(pages["pending"]))
     card.tell("bad_pages", told)

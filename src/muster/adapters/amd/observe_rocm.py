@@ -73,9 +73,9 @@ def _identity(card: Thing, flat: Flat) -> None:
 
 
 def _numa(card: Thing, flat: Flat) -> None:
-    """The NUMA node, unless the affinity says that there is none: then the tool prints node 0."""
+    """The NUMA node, unless the affinity beside it says that there is none: then the tool prints node 0."""
     node, affinity = flat.get("(topology) numa node"), whole(flat.get("(topology) numa affinity"))
-    if node is None:
+    if node is None or "(topology) numa affinity" not in flat:
         return
     if affinity in _NONE or whole(node) in _NONE:
         card.absent("numa.node", Why.NOT_PRESENT, f"node {node}, affinity {affinity}")

@@ -124,7 +124,9 @@ def _limits(card: Thing, record: Record) -> None:
 
 
 def _limit(limit: Record, name: str, *sensors: str) -> Reading | None:
-    """A temperature limit of the first sensor that has one; a limit of 0 degrees is none."""
+    """A temperature limit of the first sensor that has one, where the listing got as far as that sensor; a limit of 0 degrees is none."""
+    if limit.get(f"{name}_{sensors[0]}_temperature") is None:
+        return None
     value = pick(limit, *(f"{name}_{sensor}_temperature" for sensor in sensors))
     return _nonzero(measure("temperature.limit.slowdown", value, "C"))
 

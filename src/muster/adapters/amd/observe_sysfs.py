@@ -78,9 +78,14 @@ def _value(files: Files, path: str) -> str | Absent | None:
     if text is None:
         return None
     if text.startswith("!"):
-        why = text[1:].split()[0] if text[1:].split() else ""
-        return Absent(Why(why) if why in set(Why) else Why.ERROR, text[1:])
+        return Absent(_why(text), text[1:])
     return text if text.strip() else Absent(Why.NOT_SUPPORTED, "blank")
+
+
+def _why(mark: str) -> Why:
+    """What the reader's mark of a file that it could not read means."""
+    word_ = (mark[1:].split() or [""])[0]
+    return Why(word_) if word_ in set(Why) else Why.ERROR
 
 
 def _text(files: Files, path: str, *, lower: bool = False) -> Reading | None:
@@ -158,7 +163,7 @@ def _clocks(card: Thing, files: Files) -> None:
         active = next((match for match in levels if match.group(3)), None)
         if active is not None:
             card.put(key, measure(key, active.group(2), "MHz"))
-        if levels:
+        if levels and not any(row.startswith("!") for row in files[path]):
             card.put(f"{key}.max", measure(f"{key}.max", str(max(int(match.group(2)[:9]) for match in levels)), "MHz"))
 
 
@@ -238,7 +243,7 @@ def _errors(card: Thing, files: Files) -> None:
         pages = {match.group(1): match.group(2) for row in files["ras/gpu_vram_bad_pages"] if (match := _PAGE.match(row))}
         refused = any(row.startswith("!") for row in files["ras/gpu_vram_bad_pages"])
         if refused:
-            card.put("memory.pages_retired", _measured(files, "ras/gpu_vram_bad_pages", "memory.pages_retired"))
+            card.put("memory.pages_retired", Absent(Why.UNREADABLE if pages else _why(files["ras/gpu_vram_bad_pages"][0]), "the list has no end"))
         else:
             card.value("memory.pages_retired", len(pages)).value("memory.pages_retired.pending", "P" in pages.values())
             card.tell("bad_pages", dict(pages))

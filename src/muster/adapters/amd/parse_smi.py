@@ -80,6 +80,8 @@ def _partition_row(where: str, row: Mapping[str, Any]) -> Record:
             "memory_partition": row.get("memory"),
             "partition_id": row.get("partition_id"),
         }
+    elif "power_usage" in row or ("hotspot_temperature" in row and "temperature" not in row):
+        _monitor(record)
     elif where == "memory_partition":
         record = {"gpu": record["gpu"], "partition": {"memory_partition": row.get("current_partition")}}
     elif where in ("partition_profiles", "partition_resources"):
@@ -87,8 +89,35 @@ def _partition_row(where: str, row: Mapping[str, Any]) -> Record:
     return record
 
 
-def from_text(payload: bytes) -> Listing:
-    """The rows of amd-smi's indented text: blocks that begin with ``GPU: n``."""
+_MONITOR = {
+    "power_usage": ("power", "socket_power"),
+    "hotspot_temperature": ("temperature", "hotspot"),
+    "memory_temperature": ("temperature", "mem"),
+    "gfx": ("usage", "gfx_activity"),
+    "mem": ("usage", "umc_activity"),
+    "encoder": ("usage", "encoder"),
+    "decoder": ("usage", "decoder"),
+    "gfx_clk": ("clock", "gfx_0"),
+    "gfx_clock": ("clock", "gfx_0"),
+    "mem_clk": ("clock", "mem_0"),
+    "mem_clock": ("clock", "mem_0"),
+    "vram_used": ("mem_usage", "used_vram"),
+    "vram_total": ("mem_usage", "total_vram"),
+    "vram_free": ("mem_usage", "free_vram"),
+    "pcie_replay": ("pcie", "replay_count"),
+}
+
+
+def _monitor(record: Record) -> None:
+    """Puts the flat members of `monitor` where `metric` has them."""
+    for name, (block, key) in _MONITOR.items():
+        if name in record:
+            value = record.pop(name)
+            record.setdefault(block, {})[key] = {"clk": value} if block == "clock" else value
+
+
+def from_text(payload: bytes, *, cut: bool = False) -> Listing:
+    """The rows of amd-smi's indented text: blocks that begin with ``GPU: n``. Of a text that is cut the last block of the last row is left out."""
     root = parse(payload)
     records: list[Record] = []
     for node in root.children:
@@ -98,6 +127,8 @@ def from_text(payload: bytes) -> Listing:
         if number is None:
             continue
         record = _convert(node)
+        if cut and node is root.children[-1] and isinstance(record.get(next(reversed(record), "")), dict):
+            record.popitem()
         record["gpu"] = number
         records.append(record)
     return Listing(tuple(records), short=_FILTERED.search(decode(payload)) is not None)

@@ -126,7 +126,14 @@ def xgmi(payload: bytes) -> Listing | None:
             continue
         if "b/s" in line.lower() or "n/a" in line.lower():
             records.append(_xgmi_record(int(match.group(1)), match.group(2), match.group(3), peers))
-    return Listing(tuple(records)) if seen or (records and peers) else None
+    return Listing(tuple(_once(records)), len({record["gpu"] for record in records}) < len(peers)) if seen or (records and peers) else None
+
+
+def _once(records: list[Record]) -> list[Record]:
+    unique: dict[object, Record] = {}
+    for record in records:
+        unique.setdefault(record["gpu"], record)
+    return list(unique.values())
 
 
 def _xgmi_record(index: int, own: str, rest: str, peers: list[str]) -> Record:
@@ -138,7 +145,7 @@ def _xgmi_record(index: int, own: str, rest: str, peers: list[str]) -> Record:
 
 def topology(payload: bytes) -> Listing | None:
     """Link kinds of ``amd-smi topology``; the other tables are kept beside them by name."""
-    table, header = "", list[str]()
+    table, header, width = "", list[str](), 0
     records: dict[str, Record] = {}
     for line in lines(payload):
         title = _TABLE.match(line)
@@ -147,13 +154,13 @@ def topology(payload: bytes) -> Listing | None:
             continue
         found = _BDF_HEAD.findall(line)
         if found and len(line.split()) == len(found):
-            header = found
+            header, width = found, max(width, len(found))
             continue
         match = _BDF_ROW.match(line)
         if match is None or not header:
             continue
         _topology_row(records.setdefault(match.group(2).lower(), {"gpu": None, "bdf": match.group(2)}), table, header, match)
-    return Listing(tuple(records.values())) if records else None
+    return Listing(tuple(records.values()), len(records) < width) if records else None
 
 
 def _topology_row(record: Record, table: str, header: list[str], match: re.Match[str]) -> None:

@@ -17,10 +17,10 @@ WHOLE = ("spx", "none", "disabled")
 _DIES = 2
 
 
-def settle(gather: Gather, models: Models) -> list[Thing]:
-    """The cards of the round, in order, with rows that are parts of one card put together."""
+def settle(gather: Gather, models: Models, *, cut: bool = False) -> list[Thing]:
+    """The cards of the round, in order, with rows that are parts of one card put together. A cut round gets no published facts: the source may have its own."""
     for card in gather.cards:
-        _model(card, models)
+        _model(card, models, cut=cut)
         card.readings = check_power(card.readings)
     cards = _slices(gather.cards)
     for card in cards:
@@ -39,13 +39,13 @@ def name_of(card: Thing, kind: NameKind) -> str | None:
     return next((canonical(kind, n.value) for n in card.names if n.kind is kind), None)
 
 
-def _model(card: Thing, models: Models) -> None:
+def _model(card: Thing, models: Models, *, cut: bool) -> None:
     """Marks integrated parts, and adds published facts of which the source says nothing at all."""
     model = models.get(known(card, "pci.device_id") or "") or models.get((known(card, "product.name") or "").lower())
     facts: Mapping[str, object] = model.facts if model is not None else {}
     integrated = facts.get("memory.unified") is True
     for key, value in facts.items():
-        if key not in card.readings and key not in ("memory.total", "role"):
+        if key not in card.readings and key != "role" and (not cut or key == "memory.unified"):
             card.value(key, value)
     if model is not None:
         card.tell("model", {"name": model.name, "source": model.source, "confidence": model.confidence})
@@ -199,7 +199,7 @@ def _join(dies: list[Thing]) -> Thing:
             card.put(key, reading)
     for place, die in enumerate(dies):
         device = card.device(place)
-        device.names = set(die.names)
+        device.names = {n for n in die.names if n not in card.names}
         device.readings = {key: reading for key, reading in die.readings.items() if key not in card.readings}
         device.vendor = die.vendor
     _power(card)

@@ -96,6 +96,13 @@ def text_reading(value: Any, *, lower: bool = False) -> Reading | None:
 
 def measure(key: str, value: Any, unit: str = "") -> Reading | None:
     """The reading of attribute ``key`` in a value of any wrapping, in the dictionary's unit; ``unit`` is what the tool means where it prints none."""
+    found = _measure(key, value, unit)
+    if isinstance(found, Known) and isinstance(found.value, float) and ATTRIBUTES[key].unit is Unit.BYTES:
+        return Known(round(found.value))
+    return found
+
+
+def _measure(key: str, value: Any, unit: str) -> Reading | None:
     if value is None:
         return None
     if isinstance(value, Mapping):

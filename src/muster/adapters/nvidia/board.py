@@ -50,7 +50,11 @@ class Process:
 
 @dataclass(slots=True)
 class Board:
-    """One card of a listing. ``processes`` is None where the layout does not speak of them; ``lost`` is the tool's own word that the card does not answer, ``why`` the reason."""
+    """One card of a listing.
+
+    ``processes`` is None where the layout does not speak of them. ``lost`` is the tool's own word that the card does not answer, ``why`` the reason.
+    ``partial`` is True where the text ends or breaks inside this card: what was read is right, but a set or map may lack members.
+    """
 
     fields: Fields = field(default_factory=dict)
     slices: list[Slice] = field(default_factory=list)
@@ -58,6 +62,7 @@ class Board:
     sign: Sign = Sign.POINT
     lost: str = ""
     why: Why = Why.DEVICE_LOST
+    partial: bool = False
     holders: list[dict[str, str]] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
     extra: dict[str, object] = field(default_factory=dict)

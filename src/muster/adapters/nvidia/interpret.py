@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from muster.adapters.nvidia import parse_csv, parse_kernel, parse_list, parse_nvml, parse_prometheus, parse_q, parse_rows, parse_table, parse_xml
 from muster.adapters.nvidia.board import Board, Listing
@@ -75,7 +76,7 @@ def _one(capture: Capture, models: Models, told: _Round) -> None:
         _fail(told, capture.failure, capture.detail)
         return
     if form == "kernel-log":
-        told.events.extend(_events(capture.payload))
+        told.events.extend(_events(capture))
         _fail(told, Outcome.DEVICES, "")
         return
     listing, outcome = _listing(capture, form)
@@ -183,7 +184,14 @@ def _outcome(told: _Round) -> Outcome:
     return next((outcome for outcome in _RANK if outcome in told.outcomes), told.outcomes[0])
 
 
-def _events(payload: bytes) -> list[Event]:
+def _booted(capture: Capture) -> datetime | None:
+    try:
+        return datetime.fromisoformat(capture.context.get("booted_at", ""))
+    except ValueError:
+        return None
+
+
+def _events(capture: Capture) -> list[Event]:
     return [
         Event(
             subject=Subject(
@@ -195,5 +203,5 @@ def _events(payload: bytes) -> list[Event]:
             at=line.at,
             kind=line.kind,
         )
-        for line in parse_kernel.parse(payload)
+        for line in parse_kernel.parse(capture.payload, _booted(capture))
     ]

@@ -172,7 +172,7 @@ def _put_firmware(board: Board, card: Thing) -> None:
     card.put("firmware.version", words(board.fields.get("vbios_version")))
     parts = {"vbios": "vbios_version", "gsp": "gsp_firmware_version", **{f"inforom.{p}": f"inforom.{p}" for p in ("img", "oem", "ecc", "pwr")}}
     known = {name: reading.value for name, source in parts.items() if isinstance(reading := words(board.fields.get(source)), Known)}
-    if known:
+    if known and not board.partial:
         card.value("firmware.components", known)
 
 

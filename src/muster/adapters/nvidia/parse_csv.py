@@ -103,14 +103,19 @@ def _take(table: Table, names: list[str], row: Row, boards: dict[str, Board], fo
     if not cells and not _named(row):
         return
     key = cells.get("uuid") or cells.get("pci.bus_id") or cells.get("index") or _named(row) or f"#{row.line}"
-    if key.strip("0-").removeprefix("GPU") in ("", "-") or key.lower() in ("[n/a]", "n/a") or set(key.lower().removeprefix("gpu-")) <= {"0", "-"}:
+    if _names_nothing(key):
         key = cells.get("pci.bus_id") or cells.get("index") or f"#{row.line}"
+    if ("pid" in names or "retired_pages.address" in names) and not (_UUID.fullmatch(key) or _BUS.fullmatch(key) or key.isdecimal()):
+        found.cut = True
+        return
     board = boards.setdefault(key, Board(sign=row.sign))
     if row.ragged and not row.cells:
         found.cut = True
         _ragged(board, row, names)
         return
-    found.cut |= row.ragged
+    if row.ragged:
+        found.cut = True
+        _by_form(board, row)
     if "pid" in names:
         _process(board, cells)
     elif "retired_pages.address" in names:
@@ -122,6 +127,10 @@ def _take(table: Table, names: list[str], row: Row, boards: dict[str, Board], fo
         if name == "driver_version":
             found.head.setdefault("driver_version", text)
         board.offer(name, _with_unit(text, units.get(name, "")))
+
+
+def _names_nothing(key: str) -> bool:
+    return key.lower() in ("[n/a]", "n/a", "") or set(key.lower().removeprefix("gpu-")) <= {"0", "-"}
 
 
 def _with_unit(text: str, unit: str) -> str:
@@ -140,13 +149,18 @@ def _named(row: Row) -> str:
 
 def _ragged(board: Board, row: Row, names: list[str]) -> None:
     """A row with too many cells: only what is known by its own form is taken, everything asked for is unreadable."""
+    _by_form(board, row)
+    for name in names:
+        board.offer(name, Absent(Why.UNREADABLE, "more cells than columns"))
+
+
+def _by_form(board: Board, row: Row) -> None:
+    """Names that show what they are by their form, wherever they stand in a row."""
     for cell in row.raw:
         for name, pattern in (("uuid", _UUID), ("pci.bus_id", _BUS)):
             match = pattern.search(cell)
             if match is not None:
                 board.offer(name, match.group())
-    for name in names:
-        board.offer(name, Absent(Why.UNREADABLE, "more cells than columns"))
 
 
 def _process(board: Board, cells: dict[str, str]) -> None:

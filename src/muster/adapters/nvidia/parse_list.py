@@ -33,10 +33,11 @@ def parse(payload: bytes) -> Listing:
         elif board is not None:
             found.cut |= _below(board, row, last=number == len(rows) - 1)
     found.boards = list(boards.values())
+    counts = [len(links) for one in found.boards if isinstance(links := one.extra.get("links"), dict)]
     for one in found.boards:
-        _count(one)
+        _count(one, (found.cut or bool(rows[-1].strip())) and one is found.boards[-1], max(counts, default=0))
     links = any(one.extra.get("links") or "links.total" in one.fields for one in found.boards)
-    found.whole = not found.cut and not links and [*boards] == [str(place) for place in range(len(boards))]
+    found.whole = not found.cut and not rows[-1] and not links and [*boards] == [str(place) for place in range(len(boards))]
     return found
 
 
@@ -58,7 +59,7 @@ def _below(board: Board, row: str, *, last: bool) -> bool:
             board.slices.append(one)
             board.offer("mig.mode.current", "Enabled")
         return False
-    if link is not None and not last:
+    if link is not None and (not last or link.group(2).endswith(("/s", ">"))):
         links = board.extra.setdefault("links", {})
         if isinstance(links, dict):
             links.setdefault(link.group(1), link.group(2))
@@ -69,9 +70,13 @@ def _below(board: Board, row: str, *, last: bool) -> bool:
     return last and bool(row.strip()) and row.lstrip().startswith(("MIG", "Link"))
 
 
-def _count(board: Board) -> None:
+def _count(board: Board, cut: bool, most: int) -> None:
     links = board.extra.get("links")
     if not isinstance(links, dict):
+        return
+    if cut or len(links) < most:
+        for name in ("links.total", "links.active"):
+            board.offer(name, Absent(Why.UNREADABLE, f"{len(links)} links, then the text ends"))
         return
     active = [text for text in links.values() if "inactive" not in text.lower() and "disabled" not in text.lower()]
     board.offer("links.total", str(len(links)))

@@ -92,6 +92,7 @@ def parse(payload: bytes) -> Listing:
     found = Listing()
     boards: dict[str, Board] = {}
     slices: dict[tuple[str, str], Slice] = {}
+    places: dict[tuple[str, str], str] = {}
     for sample in page:
         stem = _stem(sample.name)
         labels = sample.labels
@@ -99,6 +100,9 @@ def parse(payload: bytes) -> Listing:
         key = uuid or labels.get("gpu", "")
         if stem is None or not key or not (sample.name.lower().startswith("dcgm") or uuid.startswith("GPU-")):
             continue
+        if key not in boards and labels.get("Hostname") and labels.get("gpu"):
+            # one exporter's index stands for one card, however a garbled line spells its UUID
+            key = places.setdefault((labels["Hostname"], labels["gpu"]), key)
         board = boards.setdefault(key, Board())
         _names(board, labels, uuid, found)
         instance = labels.get("GPU_I_ID", "")

@@ -40,15 +40,17 @@ def parse_text(payload: bytes) -> Listing:
     if not ended:
         text = text[: text.rfind("\n") + 1]
     root = parse(text)
-    found = Listing(head=_head(root), cut=not ended)
+    found = Listing(head=_head(root))
     boards: dict[str, Board] = {}
     nodes = [node for node in root.children if _GPU.match(node.key) and node.children]
     for node in nodes:
         last = node is nodes[-1]
-        short = last and node.at("Product Name") is not None and node.at("Processes") is None
+        short = last and node.at("Product Name") is not None and (node.at("Processes") is None or (not ended and node.children[-1].key == "Processes"))
         found.cut |= short
         address = node.key.removeprefix("GPU ")
-        boards.setdefault(address, _board(_without_last(node) if short and len(node.children) > 1 else node, address))
+        board = _board(_without_last(node) if short and len(node.children) > 1 else node, address)
+        board.partial = short
+        boards.setdefault(address, board)
     found.boards = list(boards.values())
     attached = found.head.get("attached_gpus", "")
     found.attached = int(attached) if attached.isdecimal() and len(attached) < 6 else None

@@ -84,8 +84,8 @@ def _process(board: Board, row: dict[str, str]) -> None:
 def parse_topology(payload: bytes) -> Listing:
     """Cards with the kind of link to each peer and the NUMA node they are near."""
     found, boards, names = Listing(), dict[str, Board](), list[str]()
-    text = decode(payload)
-    for row in text.split("\n"):
+    rows = decode(payload).split("\n")
+    for number, row in enumerate(rows):
         bare = row.strip()
         if bare.startswith("Legend"):
             break
@@ -93,15 +93,20 @@ def parse_topology(payload: bytes) -> Listing:
             words = _TOPO_HEAD.findall(bare)
             names = words if words[:1] == ["GPU0"] and "X" not in words else names
         elif _TOPO_ROW.match(bare):
-            _peers(bare.split(), names, boards)
+            _peers(bare.split(), names, boards, cut=number == len(rows) - 1)
     found.boards = list(boards.values())
     return found
 
 
-def _peers(cells: list[str], names: list[str], boards: dict[str, Board]) -> None:
+def _peers(cells: list[str], names: list[str], boards: dict[str, Board], *, cut: bool) -> None:
     own, cells = cells[0], cells[1:]
+    place = names.index(own) if own in names else len(cells)
+    if cells[place : place + 1] != ["X"]:
+        return
     board = boards.setdefault(own, Board())
     board.offer("index", own.removeprefix("GPU"))
+    if cut and len(cells) < len(names):
+        return
     for name, text in zip(names, cells, strict=False):
         if name == "NUMA Affinity":
             board.offer("numa.node", text)

@@ -89,6 +89,7 @@ def parse_smi(page: Sequence[Sample]) -> Listing:
     """Cards by the exporter's ``uuid`` label. Columns without a series are absent: the exporter leaves out what the tool does not give."""
     found = Listing()
     boards: dict[str, Board] = {}
+    counts: dict[str, int] = {}
     for sample in page:
         name = sample.name.removeprefix(_PREFIX)
         if name == sample.name:
@@ -98,7 +99,10 @@ def parse_smi(page: Sequence[Sample]) -> Listing:
             if name == "command_exit_code" and sample.value:
                 found.note = f"exit code {sample.value:g}"
             continue
+        counts[uuid] = counts.get(uuid, 0) + 1
         _take(boards.setdefault(uuid, _new(uuid)), name, sample, found)
+    # a label garbled in one line is no card beside those with a whole set of series
+    boards = {uuid: board for uuid, board in boards.items() if counts[uuid] > 2 or max(counts.values()) < 20}
     for board in boards.values():
         for name in _ABSENT:
             board.offer(name, Absent(Why.NOT_REPORTED, "no such series"))

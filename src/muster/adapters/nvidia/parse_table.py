@@ -25,7 +25,10 @@ def parse(payload: bytes) -> Listing:
     boards: dict[str, Board] = {}
     card: Board | None = None
     step, section = 0, "cards"
-    for line in lines(payload):
+    rows = lines(payload)
+    for number, line in enumerate(rows):
+        if number and line == rows[number - 1]:
+            continue
         _head(line, found)
         if "MIG devices:" in line:
             section = "slices"
@@ -44,13 +47,14 @@ def parse(payload: bytes) -> Listing:
         elif card is not None and len(cells) == 3:
             step += 1
             _more(card, cells, step)
-    _finish(found, boards, section)
+    last = next((line for line in reversed(rows) if line.strip()), "")
+    _finish(found, boards, section == "processes" and last.startswith("+") and last.endswith("+"))
     return found
 
 
-def _finish(found: Listing, boards: dict[str, Board], section: str) -> None:
+def _finish(found: Listing, boards: dict[str, Board], ended: bool) -> None:
     found.boards = list(boards.values())
-    found.cut = section != "processes"
+    found.cut = not ended
     for board in found.boards:
         if not found.cut and board.processes is None:
             board.processes = []

@@ -21,6 +21,8 @@ DEPTH = 48
 
 _GPU = re.compile(r"<gpu(?:\s+id\s*=\s*[\"']?([^\"'<>]*)[\"']?)?\s*>")
 _END = re.compile(r"</\s*nvidia_smi_log\s*>")
+_TWICE = re.compile(r"^([ \t]*(?:<[^/<>\n][^<>\n]*>[^<>\n]*|</[^<>\n]*>[ \t]*))\n(?:\1(?:\n|\Z))+", re.MULTILINE)
+"""A line that only opens or only closes an element, printed again right below: no version of the tool does that, a capture that doubled its lines does."""
 _HEAD = re.compile(r"<([a-z_]+)>([^<>]*)</\1>")
 _LISTS = ("supported_clocks", "processes", "accounted_processes", "mig_devices")
 _SLICE = {"index": "index", "gpu_instance_id": "gpu_instance", "compute_instance_id": "compute_instance", "uuid": "uuid", "profile": "profile"}
@@ -37,7 +39,7 @@ _SLICE_FIELDS = {
 
 def parse(payload: bytes) -> Listing:
     """Cards in the order of the document. Broken XML gives what could be read, with ``cut`` set."""
-    text = decode(payload)
+    text = _TWICE.sub(r"\1\n", decode(payload))
     found = Listing(head=_head(text), cut=_END.search(text) is None)
     starts = list(_GPU.finditer(text))
     boards: dict[str, Board] = {}
@@ -48,6 +50,7 @@ def parse(payload: bytes) -> Listing:
             continue
         address = (start.group(1) or "").strip()
         board = _board(root, address)
+        board.partial = not root.ended
         same = boards.get(address)
         key = address if address and (same is None or same.text("uuid") == board.text("uuid")) else f"#{number}"
         boards.setdefault(key, board)

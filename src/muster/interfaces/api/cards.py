@@ -111,13 +111,14 @@ def rows(then: Then, records: Sequence[CardRecord], asked: frozenset[str], findi
 
 def whole(then: Then, records: Sequence[CardRecord], findings: Mapping[str, Sequence[Finding]]) -> list[d.Card]:
     """Whole documents of the cards, in their order."""
-    return [shown.card(each, then.vendor(each), findings.get(each.record.id, ())) for each in then.views(records)]
+    nodes = then.nodes()
+    return [shown.card(each, then.vendor(each), findings.get(each.record.id, ()), nodes) for each in then.views(records)]
 
 
 @router.get("", summary="List cards", **answers_page("Card"))
 def cards(desk: AtDesk, listing: Listing, role: RoleAsked = Role.ACCELERATOR.value, retired: Retired = False) -> Response:
-    """Accelerators of every presence but retired, in the order of their creation. Displays with `role=display`."""
-    asked = question("cards", listing, CARD_FIELDS, desk.clock(), "created_at")
+    """Accelerators of every presence but retired, by node and address. Displays with `role=display`."""
+    asked = question("cards", listing, CARD_FIELDS, desk.clock(), "node,address,slot")
     selection = Selection(listing.fields, d.Card)
     then = Then(desk=desk, at=asked.at, now=asked.now)
     found, findings = _page(then, asked, role, retired)

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -20,6 +21,7 @@ from muster.interfaces.api.params import Listing, body_schema, json_body
 from muster.interfaces.api.roll import Then
 from muster.spi.store import EventRow, FindingRow
 from muster.wire import documents as d
+from muster.wiring.desk import Desk
 
 router = APIRouter(prefix="/api/v1", tags=["findings and evidence"])
 
@@ -50,13 +52,17 @@ class _Of(Generic[T]):
         return lambda path: self.own(self.row, path)
 
 
-def _of_finding(row: FindingRow, path: str) -> Any:
+def _of_finding(nodes: Mapping[str, str], row: FindingRow, path: str) -> Any:
+    if path == "node":
+        return nodes.get(row.finding.node, row.finding.node) or None
     holder = row if path in ("last_seen_at", "acknowledged_at", "acknowledged_by", "closed_at") else row.finding
     value = getattr(holder, path)
     return value if isinstance(value, float | tuple) else str(value or "") or None
 
 
-def _of_event(row: EventRow, path: str) -> Any:
+def _of_event(nodes: Mapping[str, str], row: EventRow, path: str) -> Any:
+    if path == "node":
+        return nodes.get(row.node, row.node)
     value = getattr(row, path)
     return None if value == "" else value
 
@@ -66,9 +72,10 @@ def findings(desk: AtDesk, listing: Listing, closed: Annotated[bool, Query(descr
     """What a person should know: open findings, newest first."""
     asked = question("findings", listing, FINDING_FIELDS, desk.clock(), "-opened_at")
     selection = Selection(listing.fields, d.Finding)
-    told = [_Of(row, _of_finding) for row in desk.reader.findings(closed=closed or "closed_at" in asked.paths, at=asked.at)]
+    nodes = Then(desk=desk, at=asked.at, now=asked.now).nodes()
+    told = [_Of(row, partial(_of_finding, nodes)) for row in desk.reader.findings(closed=closed or "closed_at" in asked.paths, at=asked.at)]
     found = page(told, asked, _Of.lookup, lambda each: f"{each.row.finding.id} {each.row.finding.opened_at}")
-    return page_answer(asked, found, [rows.finding(each.row, asked.now) for each in found.rows], selection)
+    return page_answer(asked, found, [rows.finding(each.row, nodes, asked.now) for each in found.rows], selection)
 
 
 @router.get("/findings/{finding:path}", summary="One finding", **answers(ref("Finding"), "The finding", 400, 404))
@@ -77,7 +84,8 @@ def finding(desk: AtDesk, finding: FindingId) -> Response:
     found = next((row for row in desk.reader.findings(closed=True) if row.finding.id == finding), None)
     if found is None:
         raise NotFound(f"no finding {finding!r}", hint="`/api/v1/findings?closed=true` lists them")
-    return json_answer(rows.finding(found, desk.clock()))
+    now = desk.clock()
+    return json_answer(rows.finding(found, Then(desk=desk, at=None, now=now).nodes(), now))
 
 
 @router.post(
@@ -89,8 +97,13 @@ def finding(desk: AtDesk, finding: FindingId) -> Response:
 async def acknowledge(desk: AtDesk, request: Request, finding: FindingId) -> Response:
     """Says that somebody has seen it. It stays open as long as it holds."""
     told = await json_body(request, d.AcknowledgeRequest)
-    row = await run_in_threadpool(desk.acknowledge, finding, told.by, told.reason)
-    return json_answer(rows.finding(row, desk.clock()))
+    return json_answer(await run_in_threadpool(_acknowledge, desk, finding, told))
+
+
+def _acknowledge(desk: Desk, finding: str, told: d.AcknowledgeRequest) -> d.Finding:
+    row = desk.acknowledge(finding, told.by, told.reason)
+    now = desk.clock()
+    return rows.finding(row, Then(desk=desk, at=None, now=now).nodes(), now)
 
 
 @router.get("/events", summary="List events", **answers_page("Event"))
@@ -103,10 +116,13 @@ def events(
     """What happened, newest first, among the newest 10,000. `at=` leaves out what came later."""
     asked = question("events", listing, EVENT_FIELDS, desk.clock(), "-last_at")
     selection = Selection(listing.fields, d.Event)
-    id_ = Then(desk=desk, at=None, now=asked.now).card(card).id if card else None
-    told = [_Of(row, _of_event) for row in desk.reader.events(id_, node or None, EVENTS_READ) if asked.at is None or row.first_at <= asked.at]
+    then = Then(desk=desk, at=None, now=asked.now)
+    id_, nodes = then.card(card).id if card else None, then.nodes()
+    node_id = next((each for each, name in nodes.items() if node and name.lower() == node.lower()), node)
+    read = desk.reader.events(id_, node_id or None, EVENTS_READ)
+    told = [_Of(row, partial(_of_event, nodes)) for row in read if asked.at is None or row.first_at <= asked.at]
     found = page(told, asked, _Of.lookup, lambda each: each.row.id)
-    return page_answer(asked, found, [rows.event(each.row) for each in found.rows], selection)
+    return page_answer(asked, found, [rows.event(each.row, nodes) for each in found.rows], selection)
 
 
 _RAW = {"200": {"content": {"text/plain": {"schema": {"type": "string", "contentMediaType": "application/octet-stream"}}}}}

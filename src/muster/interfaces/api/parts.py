@@ -94,7 +94,7 @@ def partition(desk: AtDesk, partition: PartId, at: At = "") -> Response:
 
 def _list(desk: Desk, listing: Asked, level: Level, role: str, retired: bool) -> Response:
     kind = d.Device if level is Level.DEVICE else d.Partition
-    asked = question(level, listing, PART_FIELDS, desk.clock(), "card,ordinal")
+    asked = question(level, listing, PART_FIELDS, desk.clock(), "node,card,ordinal")
     selection = Selection(listing.fields, kind)
     then = Then(desk=desk, at=asked.at, now=asked.now)
     having = {card.id: card for card in listed(then.cards(), role, retired, asked.paths) if _records(card, level)}

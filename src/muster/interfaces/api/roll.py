@@ -60,6 +60,10 @@ class Then:
         apart = _apart(self.desk.reader.current(None, self.at), gauges) if gauges else {}
         return [view(_sketch(card, wanted, parts or bool(gauges)), apart, self.desk.policy, self.now) for card in records]
 
+    def nodes(self) -> dict[str, str]:
+        """Names of nodes by id."""
+        return {node.id: node.name for node in self.desk.reader.nodes(self.at)}
+
     def findings(self) -> dict[str, list[Finding]]:
         """Open findings by card."""
         by: dict[str, list[Finding]] = defaultdict(list)

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from muster.domain.model.moments import rfc3339
 from muster.spi.store import CaptureRow, ChangeRow, EventRow, FindingRow
 from muster.wire import documents as d
 from muster.wire.shown import perhaps, plain, seconds
 
 
-def finding(row: FindingRow, now: float) -> d.Finding:
-    """A finding's document."""
+def finding(row: FindingRow, nodes: Mapping[str, str], now: float) -> d.Finding:
+    """A finding's document; ``nodes`` are names of nodes by id."""
     told = row.finding
     return d.Finding(
         id=told.id,
@@ -18,7 +20,8 @@ def finding(row: FindingRow, now: float) -> d.Finding:
         subject=told.subject,
         about=told.about,
         cards=list(told.cards),
-        node=told.node or None,
+        node=nodes.get(told.node, told.node) or None,
+        node_id=told.node or None,
         source=told.source or None,
         attribute=told.attribute or None,
         evidence=plain(told.evidence),
@@ -46,12 +49,12 @@ def change(row: ChangeRow) -> d.Change:
     )
 
 
-def event(row: EventRow) -> d.Event:
-    """An event's document."""
+def event(row: EventRow, nodes: Mapping[str, str]) -> d.Event:
+    """An event's document; ``nodes`` are names of nodes by id."""
     return d.Event(
         id=row.id,
         card=row.card or None,
-        node=row.node,
+        node=nodes.get(row.node, row.node),
         source=row.source,
         adapter=row.adapter,
         kind=row.kind,

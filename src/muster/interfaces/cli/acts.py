@@ -14,6 +14,7 @@ from muster.domain.model.errors import InputError
 from muster.interfaces.cli.calls import confirm, connect, server_options
 from muster.interfaces.cli.cells import plain
 from muster.interfaces.cli.client import Client, segment
+from muster.interfaces.cli.names import complete_card, complete_finding, complete_name, complete_noun, complete_source
 from muster.interfaces.cli.nouns import CARDS, FINDINGS, NODES, noun
 from muster.interfaces.cli.output import note, to_json, write
 
@@ -88,8 +89,8 @@ def _value(text: str) -> Any:
 
 
 @click.command(name="set")
-@click.argument("what", metavar="card|node")
-@click.argument("name", metavar="NAME")
+@click.argument("what", metavar="card|node", shell_complete=complete_noun)
+@click.argument("name", metavar="NAME", shell_complete=complete_name)
 @click.argument("words", nargs=-1, required=True, metavar="KEY=VALUE...")
 @_act_options
 def set_(what: str, name: str, words: tuple[str, ...], **options: Any) -> int:
@@ -105,7 +106,7 @@ def set_(what: str, name: str, words: tuple[str, ...], **options: Any) -> int:
 
 
 @click.command()
-@click.argument("name", metavar="CARD")
+@click.argument("name", metavar="CARD", shell_complete=complete_card)
 @click.option("--place", required=True, metavar="TEXT", help="Where it lies.")
 @_act_options
 def store(name: str, place: str, **options: Any) -> int:
@@ -114,7 +115,7 @@ def store(name: str, place: str, **options: Any) -> int:
 
 
 @click.command()
-@click.argument("name", metavar="CARD")
+@click.argument("name", metavar="CARD", shell_complete=complete_card)
 @_yes
 @_act_options
 def retire(name: str, yes: bool, **options: Any) -> int:
@@ -126,8 +127,8 @@ def retire(name: str, yes: bool, **options: Any) -> int:
 
 
 @click.command()
-@click.argument("one", metavar="CARD")
-@click.argument("other", metavar="OTHER")
+@click.argument("one", metavar="CARD", shell_complete=complete_card)
+@click.argument("other", metavar="OTHER", shell_complete=complete_card)
 @_yes
 @_act_options
 def same(one: str, other: str, yes: bool, **options: Any) -> int:
@@ -136,8 +137,8 @@ def same(one: str, other: str, yes: bool, **options: Any) -> int:
 
 
 @click.command(name="not-same")
-@click.argument("one", metavar="CARD")
-@click.argument("other", metavar="OTHER")
+@click.argument("one", metavar="CARD", shell_complete=complete_card)
+@click.argument("other", metavar="OTHER", shell_complete=complete_card)
 @_yes
 @_act_options
 def not_same(one: str, other: str, yes: bool, **options: Any) -> int:
@@ -159,7 +160,7 @@ def source() -> None:
 
 
 @source.command()
-@click.argument("name", metavar="NODE/SOURCE")
+@click.argument("name", metavar="NODE/SOURCE", shell_complete=complete_source)
 @_act_options
 def remove(name: str, **options: Any) -> int:
     """Remove a source: it is neither shown nor missed, and not listened to."""
@@ -170,7 +171,7 @@ def remove(name: str, **options: Any) -> int:
 
 
 @click.command()
-@click.argument("finding", metavar="FINDING")
+@click.argument("finding", metavar="FINDING", shell_complete=complete_finding)
 @_act_options
 def ack(finding: str, **options: Any) -> int:
     """Acknowledge a finding: you have seen it. It stays open until it no longer holds."""

@@ -27,7 +27,13 @@ def server_options(command: F) -> F:
     for option in (
         click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is asked of which server."),
         click.option("-q", "--quiet", is_flag=True, help="No talk on stderr but errors."),
-        click.option("--timeout", type=click.FloatRange(min=0.1), default=lambda: preferred("timeout")[0], metavar="SECONDS", help="How long to wait for an answer; 30 where nothing else is set."),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=0.1),
+            default=lambda: preferred("timeout")[0],
+            metavar="SECONDS",
+            help="How long to wait for an answer; 30 where nothing else is set.",
+        ),
         click.option("--server", metavar="URL", help="The server, or the path of its socket; left out: MUSTER_SERVER, else the one on this machine."),
     ):
         command = option(command)

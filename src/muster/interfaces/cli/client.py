@@ -69,28 +69,25 @@ def _named(text: str, origin: str) -> Address:
 
 
 def _discovered(file: Path) -> Address | None:
+    """What the file of a server says; None when there is none, its process has ended, or another user wrote it."""
     try:
+        if file.stat().st_uid not in (0, os.geteuid()):
+            return None
         told = json.loads(file.read_text(encoding="utf-8"))
-        alive = _alive(int(told.get("pid", 0)))
-    except (OSError, ValueError, TypeError, AttributeError):
+        url, path, pid = str(told["url"]), str(told.get("socket") or ""), int(told["pid"])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    if not alive:
-        return None
-    path = str(told.get("socket") or "")
-    url = str(told.get("address") or told.get("url") or "http://localhost")
-    return Address((url if "://" in url else f"http://{url}").rstrip("/"), path if path and os.path.exists(path) else "", str(file))
+    return Address(url.rstrip("/"), path if path and os.path.exists(path) else "", str(file)) if _alive(pid) else None
 
 
 def _alive(pid: int) -> bool:
-    if pid <= 0:
-        return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except (PermissionError, OverflowError):
         return True
-    return True
+    return pid > 0
 
 
 class _SocketConnection(http.client.HTTPConnection):

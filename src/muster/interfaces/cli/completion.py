@@ -1,24 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`muster completion`: prints the script for a shell; live names of cards and nodes come from the server, kept for 60 seconds, and never hold the shell up."""
+"""`muster completion`: prints the script for a shell, and edits no file."""
 
 from __future__ import annotations
 
-import json
-import os
-import time
-from pathlib import Path
-
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import get_completion_class
 
-from muster.domain.model.errors import InputError, MusterError
+from muster.domain.model.errors import InputError
 from muster.interfaces.cli.exits import OK
 from muster.interfaces.cli.output import write
-
-KEPT_S = 60
-WAIT_S = 0.5
-"""Seconds that the shell waits for names at most."""
-_MOST = 500
 
 
 @click.command()
@@ -35,94 +25,3 @@ def completion(shell: str) -> int:
         raise InputError(f"no completion for {shell}", hint="bash, zsh or fish")
     write(kind(muster, {}, "muster", "_MUSTER_COMPLETE").source() + "\n")
     return OK
-
-
-def complete_noun(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Names of the lists."""
-    del context, parameter
-    from muster.interfaces.cli.nouns import NOUNS
-
-    return [CompletionItem(each.names[0], help=each.about) for each in NOUNS if any(name.startswith(begun) for name in each.names)]
-
-
-def complete_card(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Ids of cards, each with its name."""
-    del parameter
-    return _items("/cards", context, begun)
-
-
-def complete_name(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Names of whatever the word before asks for."""
-    del parameter
-    from muster.interfaces.cli.nouns import noun
-
-    try:
-        kind = noun(str(context.params.get("what") or ""))
-    except InputError:
-        return []
-    return _items(kind.path, context, begun) if kind.paged else []
-
-
-def complete_finding(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Ids of open findings, each with its sentence."""
-    del parameter
-    return _items("/findings", context, begun)
-
-
-def _items(path: str, context: click.Context, begun: str) -> list[CompletionItem]:
-    found = live(path, context.params.get("server"))
-    return [CompletionItem(name, help=about) for name, about in found if name.startswith(begun)]
-
-
-def live(path: str, server: str | None = None) -> list[tuple[str, str]]:
-    """Names and what they are called, of at most so many rows of a list; what was kept where it is young enough, nothing where the server is away."""
-    from muster.interfaces.cli.client import Client, locate
-    from muster.interfaces.cli.preferences import preferred
-
-    try:
-        address = locate(server, *preferred("server"))
-        file = _cache(f"{address.url} {address.socket} {path}")
-        kept = _kept(file)
-        if kept is not None:
-            return kept
-        rows = Client(address, WAIT_S).get(path, limit=_MOST)["items"]
-    except (MusterError, OSError, ValueError, KeyError, TypeError):
-        return []
-    found = [_named(path, row) for row in rows]
-    _keep(file, found)
-    return found
-
-
-def _named(path: str, row: dict[str, object]) -> tuple[str, str]:
-    from muster.interfaces.cli.cells import safe
-
-    name = row.get("name") if path == "/nodes" else f"{row.get('node')}/{row.get('source')}" if path == "/sources" else row.get("id")
-    about = row.get("about") or (row.get("name") if path != "/nodes" else "") or row.get("title") or ""
-    return safe(str(name)), safe(str(about))[:80]
-
-
-def _cache(key: str) -> Path:
-    import hashlib
-
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muster"
-    return folder / f"names-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
-
-
-def _kept(file: Path) -> list[tuple[str, str]] | None:
-    try:
-        if time.time() - file.stat().st_mtime > KEPT_S:  # noqa: TID251 - a door owns a clock
-            return None
-        return [(str(name), str(about)) for name, about in json.loads(file.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def _keep(file: Path, found: list[tuple[str, str]]) -> None:
-    """Writes the names aside and puts them in place at once, for several shells may ask."""
-    try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside = file.with_suffix(f".{os.getpid()}")
-        aside.write_text(json.dumps(found), encoding="utf-8")
-        aside.replace(file)
-    except OSError:
-        return

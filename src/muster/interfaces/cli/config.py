@@ -22,7 +22,7 @@ _COLUMNS = (field("OF", "of"), field("SETTING", "setting", name=True), field("VA
 @click.group(invoke_without_command=True)
 @form_options
 @click.pass_context
-def config(context: click.Context, output: str, no_headers: bool) -> int:
+def config(context: click.Context, /, output: str, no_headers: bool) -> int:
     """Each setting, its value, and where it comes from: an environment variable, a file, or the default.
 
     Options of a command win over the environment, the environment over files.

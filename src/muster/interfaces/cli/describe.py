@@ -14,15 +14,16 @@ from muster.interfaces.cli.calls import at_time, connect, server_options
 from muster.interfaces.cli.cells import age, quantity, rfc3339, word
 from muster.interfaces.cli.client import Client, segment
 from muster.interfaces.cli.documents import field, now, when
-from muster.interfaces.cli.nouns import CARDS, CHANGES, FINDINGS, NODES, SOURCES, noun
+from muster.interfaces.cli.names import complete_name, complete_noun
+from muster.interfaces.cli.nouns import CARDS, CHANGES, FINDINGS, NODES, SOURCES, Noun, noun
 from muster.interfaces.cli.output import Column, render
 
 HISTORY_ROWS = 20
 
 
 @click.command()
-@click.argument("what", metavar="card|node|source|finding")
-@click.argument("name", metavar="NAME")
+@click.argument("what", metavar="card|node|source|finding", shell_complete=complete_noun)
+@click.argument("name", metavar="NAME", shell_complete=complete_name)
 @click.option("-o", "--output", default="text", show_default=True, metavar="FORM", help="text, json, yaml, or jsonpath={PATH}.")
 @click.option("--at", metavar="TIME", help="As it was believed at TIME (RFC 3339), or so long ago (2h).")
 @server_options
@@ -108,7 +109,7 @@ def _node(client: Client, node: Mapping[str, Any], at: str | None) -> None:
     wanted = f"node_id == {_quoted(node['id'])}"
     sections.rows("CARDS", _all(client, CARDS.path, wanted, at), [column for column in CARDS.columns if not column.wide])
     sections.rows("SOURCES", _all(client, SOURCES.path, wanted, None), [column for column in SOURCES.columns if not column.wide])
-    sections.rows("FINDINGS", _all(client, FINDINGS.path, f"node == {_quoted(node['id'])}", at), _FINDINGS)
+    sections.rows("FINDINGS", _all(client, FINDINGS.path, f"node in [{_quoted(node['name'])}, {_quoted(node['id'])}]", at), _FINDINGS)
 
 
 def _source(client: Client, source: Mapping[str, Any], at: str | None) -> None:
@@ -118,8 +119,7 @@ def _source(client: Client, source: Mapping[str, Any], at: str | None) -> None:
     times = [(key.replace("_", " "), _since(source.get(key))) for key in ("first_at", "last_at", "listed_at")]
     cadence = [("cadence", f"{source['cadence']:g} s"), ("promise", f"{source['promise']:g} s")]
     sections.pairs("", [(key.replace("_", " "), source.get(key)) for key in keys] + cadence + times)
-    wanted = f"source == {_quoted(source['source'])} && node == {_quoted(source['node_id'])}"
-    sections.rows("FINDINGS", _all(client, FINDINGS.path, wanted, None), _FINDINGS)
+    sections.rows("FINDINGS", _all(client, FINDINGS.path, f"subject == {_quoted(source['id'])}", None), _FINDINGS)
 
 
 def _finding(client: Client, finding: Mapping[str, Any], at: str | None) -> None:
@@ -141,7 +141,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-_PAGES: dict[Any, Callable[[Client, Mapping[str, Any], str | None], None]] = {CARDS: _card, NODES: _node, SOURCES: _source, FINDINGS: _finding}
+_PAGES: dict[Noun, Callable[[Client, Mapping[str, Any], str | None], None]] = {CARDS: _card, NODES: _node, SOURCES: _source, FINDINGS: _finding}
 _FINDINGS = tuple(column for column in FINDINGS.columns if not column.wide)
 _HISTORY = tuple(column for column in CHANGES.columns if column.key in ("at", "kind", "detail", "learnt_at"))
 _CLAIMS = (

@@ -27,7 +27,7 @@ def at_path(row: Row, path: str) -> Any:
 def told(each: Any) -> Any:
     """The value of one reading, or why there is none."""
     if not isinstance(each, Mapping):
-        return Missing("not_reported") if each is None else each
+        return Missing("no_source_says") if each is None else each
     if "value" in each and each["value"] is not None:
         return each["value"]
     why = each.get("absent")

@@ -12,6 +12,7 @@ from muster.domain.model.errors import InputError
 from muster.interfaces.cli.calls import at_time, connect, form_options, server_options
 from muster.interfaces.cli.client import Client, segment
 from muster.interfaces.cli.exits import OK
+from muster.interfaces.cli.names import complete_name, complete_noun
 from muster.interfaces.cli.nouns import NOUNS, Noun, needed, noun
 from muster.interfaces.cli.output import check_form, note, render
 
@@ -20,8 +21,8 @@ TABLE_ROWS = 10_000
 
 
 @click.command(epilog="Names: " + "; ".join(", ".join(each.names) for each in NOUNS) + ".")
-@click.argument("what", metavar="WHAT")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("what", metavar="WHAT", shell_complete=complete_noun)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @form_options
 @click.option("--filter", "filter_", metavar="EXPRESSION", help="Only rows for which it holds, e.g. 'presence == \"present\"'.")
 @click.option("--sort-by", metavar="KEY", help="Order by a key of the document; with - in front from high to low.")
@@ -55,7 +56,7 @@ def _query(kind: Noun, options: Mapping[str, Any], names: tuple[str, ...]) -> di
         raise InputError(f"{plural} come in their own order and unfiltered", hint="leave --filter and --sort-by out; -o json and jq help")
     if options["all_"] and not kind.more:
         raise InputError(f"all {plural} are listed already", hint="leave --all out; it is for cards and findings")
-    return {"filter": options["filter_"], "sort": options["sort_by"], "at": at, **(kind.more if options["all_"] else {})}
+    return {"filter": options["filter_"], "sort": options["sort_by"], "at": at, **dict(kind.more if options["all_"] else ())}
 
 
 def _named(client: Client, kind: Noun, names: tuple[str, ...], query: Mapping[str, Any]) -> dict[str, Any]:

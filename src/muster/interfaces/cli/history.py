@@ -10,6 +10,7 @@ import click
 from muster.domain.model.errors import InputError
 from muster.interfaces.cli.calls import at_time, connect, form_options, server_options
 from muster.interfaces.cli.client import segment
+from muster.interfaces.cli.names import complete_name, complete_noun
 from muster.interfaces.cli.nouns import CARDS, CHANGES, noun
 from muster.interfaces.cli.output import check_form, render
 
@@ -17,8 +18,8 @@ _COLUMNS = tuple(column for column in CHANGES.columns if column.key != "subject"
 
 
 @click.command()
-@click.argument("what", metavar="card")
-@click.argument("name", metavar="NAME")
+@click.argument("what", metavar="card", shell_complete=complete_noun)
+@click.argument("name", metavar="NAME", shell_complete=complete_name)
 @form_options
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many entries, the oldest first.")
 @click.option("--at", metavar="TIME", help="What was believed at TIME (RFC 3339), or so long ago (2h).")

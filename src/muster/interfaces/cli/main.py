@@ -6,9 +6,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from muster.domain.model.errors import MusterError
 from muster.interfaces.cli.exits import FAILED, INTERRUPTED, OK, exit_code
@@ -59,6 +61,12 @@ class Lazy(click.Group):
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands from the table, without importing them; options as click knows them."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [CompletionItem(name, help=about) for name, (_, about) in COMMANDS.items() if name.startswith(incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands from the table, without importing them."""
         del ctx
@@ -71,10 +79,10 @@ def muster() -> None:
     """The roll of every accelerator: what each card is, where, whether it is fit, and where each value comes from."""
 
 
-def run(args: list[str] | None = None) -> int:
-    """Runs the command line and returns the exit code."""
+def run(args: list[str] | None = None, door: Callable[[Any], Any] | None = None) -> int:
+    """Runs the command line and returns the exit code. ``door`` makes the API on a desk; only `muster server` opens it."""
     try:
-        result: Any = muster.main(args=args, standalone_mode=False, prog_name="muster")
+        result: Any = muster.main(args=args, standalone_mode=False, prog_name="muster", obj={"door": door})
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
         return INTERRUPTED

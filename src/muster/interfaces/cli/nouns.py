@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from dataclasses import field as field_
 from typing import Any
 
 from muster.domain.model.errors import InputError
@@ -46,7 +45,7 @@ class Noun:
     """One of them can be asked for by name."""
     filtered: bool = True
     """The list knows filter, order and choice of fields."""
-    more: Mapping[str, str] = field_(default_factory=dict)
+    more: tuple[tuple[str, str], ...] = ()
     """What `--all` adds to the question."""
 
 
@@ -67,7 +66,7 @@ CARDS = Noun(
     about="cards: what each is, where it is, and what it does now",
     empty="no cards",
     page_timed=True,
-    more={"retired": "true", "role": "any"},
+    more=(("retired", "true"), ("role", "any")),
     columns=(
         field("CARD", "name"),
         _state("PRESENCE", "presence"),
@@ -208,7 +207,7 @@ FINDINGS = Noun(
     names=("findings", "finding", "f"),
     about="findings: what a person should know",
     empty="no findings: nothing needs you",
-    more={"closed": "true"},
+    more=(("closed", "true"),),
     columns=(
         field("ID", "id", name=True),
         Column(title="KIND", key="kind", value=lambda row: row.get("kind"), show=lambda value: word(str(value))),

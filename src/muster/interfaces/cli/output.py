@@ -133,7 +133,7 @@ def _csv_cell(column: Column, row: Row) -> Any:
     if isinstance(value, int | float):
         return value
     raw = value if isinstance(value, str) else plain(value)
-    text = safe(raw)
+    text = safe(raw) if raw.strip(" ") else ""
     return f"'{text}" if raw.lstrip().startswith(_FORMULA) or raw.startswith(_FORMULA) else text
 
 

@@ -73,7 +73,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         told = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as wrong:
-        raise InputError(f"{file}: {wrong}", hint="it holds lines like: server = \"http://muster.example:7460\"") from wrong
+        raise InputError(f"{file}: {wrong}", hint='it holds lines like: server = "http://muster.example:7460"') from wrong
     unknown = sorted(told.keys() - {each.name for each in PREFERENCES})
     if unknown:
         raise InputError(f"{file}: no setting {unknown[0]!r}", hint=f"settings are {', '.join(each.name for each in PREFERENCES)}")

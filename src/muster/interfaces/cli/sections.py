@@ -31,7 +31,7 @@ def rows(title: str, these: Sequence[Row], columns: Sequence[Column]) -> None:
     if not these:
         return
     _title(title)
-    grid = [[cell(column, row, wide=True) for column in columns] for row in these]
+    grid = [[cell(column, row, wide=False) for column in columns] for row in these]
     write("".join(f"  {line}\n" for line in aligned(grid, columns, no_headers=False)))
 
 

@@ -61,7 +61,7 @@ def _findings(client: Client, counts: Mapping[str, int], at: str | None) -> None
 
 _SUMS = (
     Column(title="OF", key="key", value=lambda row: row["key"]),
-    Column(title="SUM", key="value", value=lambda row: quantity(row["value"], row["unit"]), show=str, right=True),
+    Column(title="SUM", key="value", value=lambda row: quantity(row["value"], row["unit"]) if row["cards"] else None, show=str, right=True),
     field("CARDS", "cards", right=True),
     Column(title="WITHOUT A VALUE", key="lacking", value=lambda row: row["lacking"], right=True),
 )

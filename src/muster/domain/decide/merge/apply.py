@@ -6,7 +6,7 @@ from __future__ import annotations
 from muster.domain.decide.merge.acts import act
 from muster.domain.decide.merge.groups import Group, groups, node_readings
 from muster.domain.decide.merge.join import split
-from muster.domain.decide.merge.match import Moment, match
+from muster.domain.decide.merge.match import Moment, Point, match
 from muster.domain.decide.merge.nodes import resolve
 from muster.domain.decide.merge.parts import hear, partitions
 from muster.domain.decide.merge.record import aside, counted, rung
@@ -25,35 +25,34 @@ _WORSE = frozenset(
 )
 
 
-def apply(site: Site, said: Listing | Act, policy: Policy) -> list[tuple[Group, str]]:
-    """Applies one word in its turn; returns which card each group of a listing was found to be."""
+def apply(site: Site, said: Listing | Act, policy: Policy) -> list[Point]:
+    """Applies one word in its turn; returns what it measured, bound to its subjects."""
     at = said.at
     advance(site, at, said.received_at, policy)
     site.n += 1
     site.clock = max(site.clock, at)
     moment = Moment(at=at, n=site.n, learnt=said.received_at)
-    bound: list[tuple[Group, str]] = []
     if isinstance(said, Act):
         act(site, said, moment, policy)
     else:
-        bound = _listing(site, said, moment, policy)
+        _listing(site, said, moment, policy)
     _settle_all(site, at, said.received_at, policy)
-    return [(group, site.gone.get(card, card)) for group, card in bound]
+    return moment.points
 
 
-def _listing(site: Site, said: Listing, moment: Moment, policy: Policy) -> list[tuple[Group, str]]:
+def _listing(site: Site, said: Listing, moment: Moment, policy: Policy) -> None:
     node = resolve(site, said.node, moment.at, policy)
     place = (node.id, said.witness.source)
     speaker = _speaker(site, place, said, policy)
     if speaker.removed:
-        return []
+        return
     _hear_out(speaker, said, moment)
     if said.standing_by:
-        return []
+        return
     for observation in node_readings(said.observations):
         hear(node.voices.setdefault(said.witness.source, {}), observation.readings, moment, said.capture)
     if said.outcome in _WORSE and not said.observations:
-        return []
+        return
     speaker.listed_at = moment.at
     found = groups(said.observations, place, site, speaker, policy)
     if _claim(site, found, place, moment, policy):
@@ -61,22 +60,21 @@ def _listing(site: Site, said: Listing, moment: Moment, policy: Policy) -> list[
     speaker.cards = len(found)
     bound = _bind(site, said, found, moment, policy)
     if said.complete:
-        there = {card for _, card in bound}
         for card in list(site.cards.values()):
-            if place in card.claims and card.id not in there:
+            if place in card.claims and card.id not in bound:
                 deny(site, card, place, moment, policy)
     displace(site, node.id)
-    return bound
 
 
-def _bind(site: Site, said: Listing, found: list[Group], moment: Moment, policy: Policy) -> list[tuple[Group, str]]:
-    bound: list[tuple[Group, str]] = []
+def _bind(site: Site, said: Listing, found: list[Group], moment: Moment, policy: Policy) -> set[str]:
+    """Takes each card of the listing as a word on its record; returns the records."""
+    bound: set[str] = set()
     for group, card in match(site, found, moment):
         contest(site, card, group.place, moment)
         sight(card, group, moment)
         partitions(site, card, group, moment, said.capture, policy, complete=said.complete)
         take(site, card, group, moment, said.capture, policy)
-        bound.append((group, card.id))
+        bound.add(card.id)
     return bound
 
 
@@ -182,7 +180,7 @@ def advance(site: Site, until: float, learnt: float, policy: Policy) -> bool:
     changed = False
     while (due := _due(site, until)) is not None:
         changed = True
-        site.clock = max(site.clock, due)
+        site.clock = max(site.clock, due + JUST_AFTER)
         for place, speaker in site.speakers.items():
             if _silent_at(speaker) == due:
                 speaker.silent = True

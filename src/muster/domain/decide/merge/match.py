@@ -6,23 +6,44 @@ All records that match without contradiction become one; the oldest stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from muster.domain.decide.merge.groups import Group
 from muster.domain.decide.merge.join import join
-from muster.domain.decide.merge.state import Card, Site, digest
+from muster.domain.decide.merge.state import Card, Piece, Place, Site, digest
+from muster.domain.model.attributes import ATTRIBUTES, Kind
 from muster.domain.model.names import NameKind
+from muster.domain.model.reading import Known, Reading
 from muster.domain.model.roll import RUNGS, Rung
 
 
 @dataclass(slots=True)
+class Point:
+    """A reading of a gauge or counter (None: an absence), bound to the card, device or partition that it is of."""
+
+    owner: Card | Piece
+    place: Place
+    key: str
+    value: Any
+
+
+@dataclass(slots=True)
 class Moment:
-    """When a listing is applied: its time, its number in the part, and when it arrived."""
+    """When a listing is applied: its time, its number in the part, and when it arrived. ``points`` gathers what it measured."""
 
     at: float
     n: int
     learnt: float
+    points: list[Point] = field(default_factory=list)
+
+    def measured(self, owner: Card | Piece, place: Place, readings: Mapping[str, Reading]) -> None:
+        """Keeps the gauges and counters among the readings."""
+        for key, reading in readings.items():
+            entry = ATTRIBUTES.get(key)
+            if entry is not None and entry.kind is not Kind.FACT:
+                self.points.append(Point(owner, place, key, reading.value if isinstance(reading, Known) else None))
 
 
 @dataclass(slots=True)

@@ -37,6 +37,7 @@ def devices(card: Card, group: Group, moment: Moment, capture: str, policy: Poli
         seen.add(piece.id)
         piece.ids = {**piece.ids, **ids}
         hear(piece.voices.setdefault(group.place, {}), part.readings, moment, capture)
+        moment.measured(piece, group.place, part.readings)
 
 
 def _device(card: Card, ids: dict[str, tuple[str, ...]], ordinal: int, seen: set[str]) -> Piece:
@@ -95,6 +96,7 @@ def partitions(site: Site, card: Card, group: Group, moment: Moment, capture: st
         piece.ids, piece.ordinal = {**piece.ids, **ids}, part.ordinal
         piece.under = f"{card.id}.d{part.under}" if part.under is not None and card.devices else ""
         hear(piece.voices.setdefault(group.place, {}), part.readings, moment, capture)
+        moment.measured(piece, group.place, part.readings)
         kept.append(piece)
     whole = states and mode in WHOLE
     if not complete and not whole:
@@ -155,6 +157,7 @@ def _overhear(card: Card, told: Sequence[Part], place: Place, moment: Moment, ca
         found = _same(card.partitions, ids)
         if found is not None:
             hear(found.voices.setdefault(place, {}), part.readings, moment, capture)
+            moment.measured(found, place, part.readings)
 
 
 def _same(pieces: Sequence[Piece], ids: dict[str, tuple[str, ...]]) -> Piece | None:

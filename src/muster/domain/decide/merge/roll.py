@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 
 from muster.domain.decide.merge.apply import advance, apply
 from muster.domain.decide.merge.findings import findings
-from muster.domain.decide.merge.groups import Group
+from muster.domain.decide.merge.match import Point
 from muster.domain.decide.merge.nodes import keys
-from muster.domain.decide.merge.record import aside, card_record, node_record, source_record, words_apart
+from muster.domain.decide.merge.record import apart, aside, card_record, node_record, source_record, words_apart
 from muster.domain.decide.merge.state import STRONG, Card, Site, digest
 from muster.domain.decide.merge.words import said_at
 from muster.domain.model.names import NameKind, canonical, names_nothing
 from muster.domain.model.policy import Policy
-from muster.domain.model.roll import Act, CardRecord, Change, Finding, Listing, NodeNames, NodeRecord, Sample, SourceRecord
+from muster.domain.model.roll import Act, CardRecord, Change, Finding, Listing, NodeNames, NodeRecord, Sample, SourceRecord, Word
 
 CHECKPOINT = 24
 """Words between two checkpoints of a part."""
@@ -69,6 +69,8 @@ class Merged:
     samples: tuple[Sample, ...] = ()
     rebound: tuple[str, ...] = ()
     """Cards whose gauges must be written anew: a record was joined, split or folded again."""
+    vanished: tuple[str, ...] = ()
+    """Cards that a late word showed never to have been, and that no other record stands for."""
     changes: tuple[Change, ...] = ()
     superseded: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -88,14 +90,14 @@ def merge(roll: Roll, said: Listing | Act, order: int, policy: Policy, now: floa
     entry = Entry(said.at, order, said)
     late = entry.at < region.site.clock
     old = region.site
-    region, bound = _insert(region, entry, policy, now) if late else _append(region, entry, policy, now)
+    region, points = _insert(region, entry, policy, now) if late else _append(region, entry, policy, now)
     moved = late or len(before) > 1 or len(region.site.gone) != len(old.gone) or set(region.site.cards) != set(old.cards)
     region, folded = _compact(region, policy, now)
     united = tuple(i for i in found if i != region.id)
     regions = {**{i: r for i, r in roll.regions.items() if i not in united}, region.id: region}
     index = _reindex(roll.index, region, names, united)
     merged = _difference(old, region.site, policy, now, whole=bool(united), rewrite=moved)
-    samples = merged.samples if moved else _samples(region.site, bound, said, policy)
+    samples = (*merged.samples, *_samples(region.site, points, said, policy))
     return replace(
         merged,
         roll=Roll(regions=regions, index=index),
@@ -127,50 +129,48 @@ def tick(roll: Roll, policy: Policy, now: float) -> Merged:
     )
 
 
-def _append(region: Region, entry: Entry, policy: Policy, now: float) -> tuple[Region, list[tuple[Group, str]]]:
+def _append(region: Region, entry: Entry, policy: Policy, now: float) -> tuple[Region, list[Point]]:
     site = region.site.copy()
-    bound = apply(site, entry.said, policy)
+    points = apply(site, entry.said, policy)
     journal = (*region.journal, entry)
     checkpoints = region.checkpoints
     if len(journal) % CHECKPOINT == 0:
         checkpoints = (*checkpoints, (len(journal), site.copy()))
     advance(site, now, now, policy)
-    return replace(region, journal=journal, checkpoints=checkpoints, site=site), bound
+    return replace(region, journal=journal, checkpoints=checkpoints, site=site), points
 
 
-def _insert(region: Region, entry: Entry, policy: Policy, now: float) -> tuple[Region, list[tuple[Group, str]]]:
+def _insert(region: Region, entry: Entry, policy: Policy, now: float) -> tuple[Region, list[Point]]:
     at = bisect_right([(e.at, e.order) for e in region.journal], (entry.at, entry.order))
     journal = (*region.journal[:at], entry, *region.journal[at:])
     kept = tuple(c for c in region.checkpoints if c[0] <= at)
-    site, bound, checkpoints = _fold(kept[-1] if kept else (0, region.base), journal, entry, policy)
+    site, points, checkpoints = _fold(kept[-1] if kept else (0, region.base), journal, entry, policy)
     advance(site, now, now, policy)
     renamed = keep_ids(region.site, site)
     for _, each in checkpoints:
         for old, new in renamed.items():
             if old in each.cards:
                 _rename(each, each.cards[old], new)
-    return replace(region, journal=journal, checkpoints=(*kept, *checkpoints), site=site), [(g, site.gone.get(c, c)) for g, c in bound]
+    return replace(region, journal=journal, checkpoints=(*kept, *checkpoints), site=site), points
 
 
-def _fold(
-    start: tuple[int, Site], journal: Sequence[Entry], wanted: Entry | None, policy: Policy
-) -> tuple[Site, list[tuple[Group, str]], list[tuple[int, Site]]]:
+def _fold(start: tuple[int, Site], journal: Sequence[Entry], wanted: Entry | None, policy: Policy) -> tuple[Site, list[Point], list[tuple[int, Site]]]:
     done, site = start[0], start[1].copy()
-    bound: list[tuple[Group, str]] = []
+    points: list[Point] = []
     checkpoints: list[tuple[int, Site]] = []
     for number, entry in enumerate(journal[done:], done + 1):
         told = apply(site, entry.said, policy)
         if entry is wanted:
-            bound = told
+            points = told
         if number % CHECKPOINT == 0:
             checkpoints.append((number, site.copy()))
-    return site, bound, checkpoints
+    return site, points, checkpoints
 
 
 def keep_ids(before: Site, after: Site) -> dict[str, str]:
     """Ids that users know stay: a record minted anew takes the id of the old one with which it shares its best name. Returns minted to kept."""
     renamed: dict[str, str] = {}
-    fresh = [c for c in after.cards.values() if c.id not in before.cards and c.id not in before.gone]
+    fresh = [c for c in after.cards.values() if c.id not in before.cards]
     free = [c for c in before.cards.values() if c.id not in after.cards and c.id not in after.gone]
     for card in fresh:
         old = next((f for f in free if _shares(card, f)), None)
@@ -320,25 +320,25 @@ def _difference(old: Site, new: Site, policy: Policy, now: float, *, whole: bool
         sources=tuple(s for p in new.speakers if (s := source_record(new, p)) != (source_record(old, p) if p in old.speakers and not whole else None)),
         samples=tuple(each for i in rebound for each in _all_samples(new, new.cards[i], policy)),
         rebound=rebound,
+        vanished=tuple(sorted(i for i in old.cards if i not in new.cards and i not in new.gone)),
         changes=tuple(sorted((c for i, c in changes.items() if i not in before), key=lambda c: (c.at, c.subject))),
         superseded=superseded,
         findings=tuple(findings(new, now, policy)),
     )
 
 
-def _samples(site: Site, bound: Sequence[tuple[Group, str]], said: Listing | Act, policy: Policy) -> tuple[Sample, ...]:
-    """Gauges and counters of one listing, bound to their subjects."""
-    if not isinstance(said, Listing) or not bound:
-        return ()
+def _samples(site: Site, points: Sequence[Point], said: Listing | Act, policy: Policy) -> tuple[Sample, ...]:
+    """What one listing measured, bound to its subjects, late or not."""
+    cards = {piece.id: card.id for card in site.cards.values() for piece in (*card.devices, *card.partitions)} | {i: i for i in site.cards}
     found: list[Sample] = []
-    for group, card in bound:
-        if card in site.cards:
-            place = group.place
-            for (subject, node, source, key), word in words_apart(site, site.cards[card], policy).items():
-                if (node, source) == place and said_at(word) == said.at:
-                    value = word.value if word.at == said.at else None
-                    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-                    found.append(Sample(subject=subject, card=card, node=node, source=source, key=key, at=said.at, value=number, word=word))
+    for point in points:
+        card = cards.get(point.owner.id)
+        if card is None or not apart(point.key, policy):
+            continue
+        number = float(point.value) if isinstance(point.value, int | float) and not isinstance(point.value, bool) else None
+        word = point.owner.voices.get(point.place, {}).get(point.key) or Word(value=point.value, at=said.at)
+        node, source = point.place
+        found.append(Sample(subject=point.owner.id, card=card, node=node, source=source, key=point.key, at=said.at, value=number, word=word))
     return tuple(found)
 
 

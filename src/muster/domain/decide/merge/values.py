@@ -29,6 +29,7 @@ def take(site: Site, card: Card, group: Group, moment: Moment, capture: str, pol
     device = device_of(card, group)
     words = card.voices.setdefault(group.place, {})
     _drift(site, card, group.place, words, readings, moment)
+    moment.measured(device or card, group.place, readings)
     if device is None:
         hear(words, readings, moment, capture)
     else:

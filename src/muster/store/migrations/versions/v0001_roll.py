@@ -24,8 +24,8 @@ def upgrade() -> None:
     _evidence()
 
 
-def _text(name: str, default: str | None = None) -> sa.Column[str]:
-    return sa.Column(name, sa.Text(), server_default=default, nullable=False)
+def _text(name: str) -> sa.Column[str]:
+    return sa.Column(name, sa.Text(), nullable=False)
 
 
 def _time(name: str) -> sa.Column[float]:
@@ -85,13 +85,13 @@ def _cards() -> None:
         "cards",
         _running("number"),
         _text("id"),
-        _text("node", ""),
+        _text("node"),
         _text("presence"),
         _time("created_at"),
         _text("digest"),
         _time("learnt_from"),
         _time("updated_at"),
-        _text("captures", ""),
+        _text("captures"),
         _text("record"),
         sa.PrimaryKeyConstraint("number"),
         sa.UniqueConstraint("id", name=op.f("uq_cards_id")),
@@ -121,7 +121,7 @@ def _nodes() -> None:
         _text("digest"),
         _time("learnt_from"),
         _time("updated_at"),
-        _text("captures", ""),
+        _text("captures"),
         _text("record"),
         sa.PrimaryKeyConstraint("number"),
         sa.UniqueConstraint("id", name=op.f("uq_nodes_id")),
@@ -182,8 +182,8 @@ def _history() -> None:
         _time("learnt_at"),
         _time("last_seen_at"),
         sa.Column("acknowledged_at", sa.Double()),
-        _text("acknowledged_by", ""),
-        _text("reason", ""),
+        _text("acknowledged_by"),
+        _text("reason"),
         sa.Column("closed_at", sa.Double()),
         sa.PrimaryKeyConstraint("number"),
     )
@@ -204,6 +204,7 @@ def _series() -> None:
         _text("key"),
         _text("card"),
         _time("at"),
+        sa.Column("live", sa.Boolean(), nullable=False),
         _time("changed_at"),
         _text("said"),
         sa.Column("value_at", sa.Double()),
@@ -265,7 +266,7 @@ def _evidence() -> None:
         _time("taken_at"),
         sa.Column("exit_status", sa.Integer()),
         sa.Column("stderr", sa.LargeBinary(), nullable=False),
-        sa.Column("cut", sa.Integer(), nullable=False),
+        sa.Column("cut", sa.Boolean(), nullable=False),
         _count("size"),
         sa.Column("payload", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("digest"),

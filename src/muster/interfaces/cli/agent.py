@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`muster agent`: reports this machine, or a recorded one, to a server."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--server", metavar="URL", help="The server, or the path of its socket; left out: MUSTER_SERVER, else the one on this machine.")
+@click.option("--machine", metavar="DIR", type=click.Path(path_type=Path), help="Report a recorded machine instead of this one.")
+@click.option("--state", metavar="DIR", type=click.Path(path_type=Path), help="Where reports wait and cursors are kept.")
+@click.option("--once", is_flag=True, help="Read every source once, deliver, and end.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")
+def agent(server: str | None, machine: Path | None, state: Path | None, once: bool, verbose: bool) -> int:
+    """Reports this machine to a server.
+
+    Sources are read at their own pace, hung drivers are waited for without harm, and reports wait on disk while the server is away.
+    """
+    from muster.wiring.agent import Settings, run_agent
+
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    return run_agent(Settings.of(os.environ, server, machine, state), os.environ, once=once)

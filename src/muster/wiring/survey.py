@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One look at a machine without a server: every source once, and for each that found nothing, why, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from muster.collect.collector import Collector, Round
+from muster.domain.decide.fold import fold
+from muster.domain.model.attributes import Level
+from muster.domain.model.observation import Role
+from muster.domain.model.reading import Absent, Why
+from muster.domain.model.source import Outcome, ReaderKind, Source, WitnessClass
+from muster.spi.adapter import Adapter
+from muster.wiring.agent import CLOCK, Eyes, Sighted, eyes
+
+OK, LIMITED, NOTHING, FAILED, STANDING_BY, NOT_HERE = "ok", "limited", "nothing", "failed", "standing_by", "not_here"
+"""States of a source: it speaks; it may not read all; it sees no card; it fails; its chain does not need it; its vendor is not on this machine."""
+
+_HELP = {
+    Outcome.NOT_PERMITTED: "run as root, or permit it",
+    Outcome.DRIVER_UNUSABLE: "load or repair the vendor's driver, and look into the kernel log",
+    Outcome.TIMED_OUT: "the driver hangs: look into the kernel log; the node may need a reboot",
+    Outcome.UNREADABLE: "its output is not understood: `muster record` it, and report it",
+    Outcome.DEVICE_LOST: "the device fell off the bus: look into the kernel log",
+    Outcome.PARTIAL: "some of its cards did not answer: look into the kernel log",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one source found, in words for a person. ``help`` says what to do, where something can be done."""
+
+    source: str
+    adapter: str
+    state: str
+    outcome: str
+    cards: int = 0
+    why: str = ""
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """All rounds of one look."""
+
+    eyes: Eyes
+    collector: Collector
+    rounds: Sequence[Round]
+
+    def seen(self) -> list[Seen]:
+        """What each source found, the bus first."""
+        rows = [self._seen(each) for each in self.rounds]
+        order = [str(source.id) for adapter in self.eyes.adapters for source in adapter.sources]
+        return sorted(rows, key=lambda row: (row.state == NOT_HERE, order.index(row.source) if row.source in order else len(order)))
+
+    def here(self, each: Round) -> bool:
+        """True when a round is worth keeping: its vendor is here, or it said something."""
+        return each.standing_by or self.collector.presence.counts(each.source, each.told)
+
+    def _seen(self, each: Round) -> Seen:
+        told, source = each.told, each.source
+        cards = sum(card.role is not Role.DISPLAY for card in fold(told.observations))
+        vendors = self.collector.adapters[source.adapter].manifest.pci_vendors if source.adapter in self.collector.adapters else ()
+        row = Seen(source=source.id, adapter=source.adapter, state=OK, outcome=told.outcome.value, cards=cards)
+        if each.standing_by:
+            return replace(row, state=STANDING_BY, why=f"{source.after} speaks" if source.after else "not needed")
+        if not self.here(each):
+            bus = (
+                f"no PCI device of vendor {' or '.join(vendors)}"
+                if self.collector.presence.has(source.adapter) is False
+                else "nothing of this vendor was found"
+            )
+            return replace(row, state=NOT_HERE, why=f"{bus}; {told.detail}" if told.detail else bus, help=source.install)
+        if told.outcome.failed or told.outcome is Outcome.DEVICE_LOST:
+            return replace(row, state=FAILED, why=told.detail or told.unknown_shape or told.outcome.value.replace("_", " "), help=_help(source, told.outcome))
+        denied = sorted({key for o in told.observations for key, r in o.readings.items() if isinstance(r, Absent) and r.why is Why.NOT_PERMITTED})
+        if denied:
+            return replace(row, state=LIMITED, why=f"not permitted: {', '.join(denied)}", help=source.install or _HELP[Outcome.NOT_PERMITTED])
+        if not cards and not any(o.subject.level in (Level.NODE, Level.SERVER) for o in told.observations):
+            return replace(row, state=NOTHING, why=told.detail or _nothing(source))
+        return row
+
+
+def _help(source: Source, outcome: Outcome) -> str:
+    if outcome in (Outcome.TOOL_MISSING, Outcome.UNREACHABLE):
+        return source.install
+    general = _HELP.get(outcome, "")
+    return f"{general} ({source.install})" if source.install and outcome is Outcome.NOT_PERMITTED else general
+
+
+def _nothing(source: Source) -> str:
+    return "no accelerator on the bus" if source.witness is WitnessClass.PCI else "it lists no card"
+
+
+def survey(
+    machine: Path | None = None,
+    outside: Sequence[str] = (),
+    *,
+    root: str = "/",
+    every: bool = False,
+    streams: bool = False,
+    heard: Callable[[Round], None] = lambda _: None,
+) -> Survey:
+    """Reads every source once, and tells each round to ``heard`` as it ends.
+
+    ``every``: also those that their chain does not need; ``streams``: also what logs hold now.
+    Raises NotFound or InputError for a recorded machine that cannot be used.
+    """
+    seen = eyes(machine, outside, root)
+    try:
+        if every:
+            seen = replace(seen, adapters=tuple(_unchained(seen.adapters)))
+        readers = dict(seen.readers)
+        if not streams:
+            readers.pop(ReaderKind.STREAM, None)
+        elif seen.real is not None:
+            readers[ReaderKind.STREAM] = seen.real.by_kind[ReaderKind.STREAM]
+        seen = replace(seen, readers=readers)
+        collector = seen.collector(CLOCK)
+        rounds = []
+        for each in collector.once():
+            rounds.append(each)
+            heard(each)
+        return Survey(eyes=seen, collector=collector, rounds=rounds)
+    finally:
+        seen.close()
+
+
+def _unchained(adapters: Iterable[Adapter]) -> Iterable[Adapter]:
+    return (Sighted(each, tuple(replace(source, after=None) for source in each.sources)) for each in adapters)

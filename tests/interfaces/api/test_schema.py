@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenAPI document: valid, complete, checked in, and kept by every answer (schemathesis, in process)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from fleet import app, fleet
+from hypothesis import HealthCheck, Phase, settings
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from muster.interfaces.api.spec import text
+
+CHECKED_IN = Path(__file__).parents[3] / "docs" / "reference" / "openapi.json"
+
+
+def test_checked_in() -> None:
+    regenerate = "run: PYTHONPATH=src python -m muster.interfaces.api.spec > docs/reference/openapi.json"
+
+    assert CHECKED_IN.read_text(encoding="utf-8") == text(), regenerate
+
+
+def test_valid() -> None:
+    assert list(OpenAPIV31SpecValidator(json.loads(text())).iter_errors()) == []
+
+
+def test_every_parameter_is_described_and_every_trouble_is_a_problem() -> None:
+    document = json.loads(text())
+    operations = [(path, method, each) for path, item in document["paths"].items() for method, each in item.items()]
+
+    assert len(operations) > 25
+    for path, method, each in operations:
+        assert each["summary"], (path, method)
+        assert each["description"], (path, method)
+        for status, answer in each["responses"].items():
+            media = "application/json" if status == "200" else "application/problem+json"
+            assert media in answer["content"], (path, method, status)
+    undescribed = [(path, p["name"]) for path, _, each in operations for p in each.get("parameters", ()) if not p.get("description")]
+    assert undescribed == [(path, "limit") for path, name in undescribed if name == "limit"]
+
+
+@pytest.fixture(scope="module")
+def running() -> Any:
+    with fleet() as desk:
+        yield schemathesis.openapi.from_asgi("/openapi.json", app(desk), base_url="http://127.0.0.1")
+
+
+schema = schemathesis.pytest.from_fixture("running")
+
+
+@schema.parametrize()
+@settings(max_examples=25, deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck), database=None)
+def test_answers_keep_to_the_document(case: Any) -> None:
+    case.call_and_validate(headers={**(case.headers or {}), "host": "127.0.0.1"})
