@@ -82,6 +82,16 @@ def rounds_until(these: Collector, count: int) -> list[Round]:
     return found
 
 
+def test_no_worker_is_kept_for_a_library_that_is_not_there() -> None:
+    gone: list[str] = []
+    adapters = [Lines("x", [source("x.lib", "x", reader=ReaderKind.LIBRARY)]), Lines("y", [source("y.lib", "y", reader=ReaderKind.LIBRARY)])]
+    reader = Told({"y.lib": b"one"})
+    clock = Clock(time.monotonic, time.monotonic)
+    list(Collector(adapters, {ReaderKind.LIBRARY: reader}, clock, {}, let_go=gone.append).once())
+
+    assert gone == ["x"]
+
+
 def test_a_shared_format_goes_to_all_who_claim_it() -> None:
     log = Lines("kernel", [source("log", "kernel", form="log")], formats=("log",))
     reader = Told({"log": b"[   12.345678] !acme fell over\n"})

@@ -114,12 +114,9 @@ def test_a_missing_quote_costs_its_line() -> None:
 
 
 def test_nesting_has_a_limit() -> None:
-    (document,) = documents("[" * 100_000 + "]" * 100_000 + "", partial=True) or [None]
-
-    assert document is None or document.cut
+    assert all(document.cut for document in documents("[" * 100_000 + "]" * 100_000, partial=True))
     inside = '{"a":' * (DEPTH_LIMIT + 5) + "1" + "}" * (DEPTH_LIMIT + 5)
     (document,) = documents(inside)
-    assert document is not None
     assert document.cut
 
 

@@ -150,11 +150,11 @@ def test_what_would_not_end_is_not_started_a_second_time(run: Callable[..., Capt
     assert f"process {pid}" in second.detail
 
 
-def test_reads_of_one_source_share_the_deadline(tmp_path: Path, clock: Callable[[], datetime], source: Callable[..., Source]) -> None:
+def test_each_read_of_a_source_has_the_deadline(tmp_path: Path, clock: Callable[[], datetime], source: Callable[..., Source]) -> None:
     reader = ToolReader(clock, Custody())
 
     started = time.monotonic()
-    captures = list(reader.read(source("tool", ("sleep", "60"), ("echo", "late")), timedelta(seconds=0.4)))
+    captures = list(reader.read(source("tool", ("sleep", "60"), ("echo", "well")), timedelta(seconds=0.4)))
 
-    assert [capture.failure for capture in captures] == [Outcome.TIMED_OUT, Outcome.TIMED_OUT]
+    assert [(capture.failure, capture.payload) for capture in captures] == [(Outcome.TIMED_OUT, b""), (None, b"well\n")]
     assert time.monotonic() - started < 3

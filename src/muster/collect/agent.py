@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from muster.collect.clock import Clock
-from muster.collect.collector import Collector, Round
+from muster.collect.collector import STANDS_BY, Collector, Round
 from muster.collect.delivery import Delivery
 from muster.collect.follow import Cursors, Follower, Piece
 from muster.collect.node import NODE, node_of
@@ -136,13 +136,13 @@ class Agent:
         if source.id not in self._standing:
             self._standing.add(source.id)
             self._failed.pop(source.id, None)
-            self.hear([Round(source=source, at=self._clock.wall(), mono=self._clock.mono(), routed=quiet(source), standing_by=True)])
+            self.hear([Round(source=source, at=self._clock.wall(), mono=self._clock.mono(), routed=quiet(source, STANDS_BY), standing_by=True)])
 
     def _beat(self, source: Source, piece: Piece | None) -> None:
         """What came from a stream; or that it is still followed and quiet, or still cannot be."""
         captures = [piece.capture] if piece else []
         at, mono = self._clock.wall(), self._clock.mono()
-        routed = self._collector.router.route(source.adapter, captures) if piece else self._failed.get(source.id) or quiet(source)
+        routed = self._collector.router.route(source.adapter, captures) if piece else self._failed.get(source.id) or quiet(source, "followed; nothing came")
         self._beats[source.id] = (source, mono)
         self._failed[source.id] = routed if any(each.own and each.told.outcome.failed for each in routed) else []
         self.hear([Round(source=source, at=at, mono=mono, captures=captures, routed=routed, cursor=piece.before if piece else "")])

@@ -10,11 +10,14 @@ from muster.collect.chain import Chains, Word, word
 from muster.collect.clock import Clock
 from muster.collect.hands import Hands, Job
 from muster.collect.presence import Presence
-from muster.collect.route import Routed, Router
+from muster.collect.route import Routed, Router, quiet
 from muster.domain.model.observation import Interpretation
 from muster.domain.model.source import Capture, Outcome, ReaderKind, Source, SourceId
 from muster.spi.adapter import Adapter
 from muster.spi.readers import Reader
+
+STANDS_BY = "the leader of its chain speaks"
+"""Why a source is not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,11 @@ class _State:
 
 
 class Collector:
-    """Reads the sources of ``adapters`` by ``readers``. ``hung`` gives what of an adapter outlived being killed (an empty text: nothing)."""
+    """Reads the sources of ``adapters`` by ``readers``.
+
+    ``hung`` gives what of an adapter outlived being killed (an empty text: nothing).
+    ``let_go`` is told of an adapter whose library is not there, so that no worker is kept for it.
+    """
 
     def __init__(
         self,
@@ -52,6 +59,7 @@ class Collector:
         clock: Clock,
         context: Mapping[str, str],
         hung: Callable[[str], str] = lambda _: "",
+        let_go: Callable[[str], object] = lambda _: None,
     ) -> None:
         self.adapters = {each.manifest.name: each for each in adapters}
         self.router = Router(adapters, context)
@@ -59,6 +67,7 @@ class Collector:
         self._readers = readers
         self._clock = clock
         self._hung = hung
+        self._let_go = let_go
         self._chains = Chains(source for each in adapters for source in each.sources if source.reader in readers)
         self._hands = Hands(clock)
         self._state = _State()
@@ -114,6 +123,8 @@ class Collector:
         found = Round(source=job.source, at=job.started_wall, mono=job.started, captures=job.captures, routed=routed)
         if found.told.outcome is Outcome.TIMED_OUT and self._hung(job.source.adapter):
             found = replace(found, stuck=True)
+        if job.source.reader is ReaderKind.LIBRARY and found.told.outcome is Outcome.TOOL_MISSING:
+            self._let_go(job.source.adapter)
         self._heard(found)
         return found
 
@@ -136,6 +147,5 @@ class Collector:
         standing = self._chains.standing_by(self._state.words)
         fresh = [each for each in standing if each.id not in self._state.standing]
         self._state.standing = frozenset(each.id for each in standing)
-        told = Interpretation(outcome=Outcome.NO_DEVICES, detail="the leader of its chain speaks")
         at, mono = self._clock.wall(), self._clock.mono()
-        return [Round(source=each, at=at, mono=mono, routed=(Routed(each.adapter, told, True),), standing_by=True) for each in fresh]
+        return [Round(source=each, at=at, mono=mono, routed=quiet(each, STANDS_BY), standing_by=True) for each in fresh]

@@ -20,15 +20,29 @@ LONGEST_WAIT_S = 60.0
 
 
 class Delivery:
-    """The way to the server. ``spread`` gives numbers 0..1, so that many agents do not come back at once; ``renew`` begins a new incarnation."""
+    """The way to the server.
 
-    def __init__(self, spool: Spool, post: Post, clock: Clock, *, boot_id: str, spread: Callable[[], float], renew: Callable[[], None]) -> None:
+    ``spread`` gives numbers 0..1, so that many agents do not come back at once; ``renew`` begins a new incarnation; ``longest`` are seconds between tries.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        post: Post,
+        clock: Clock,
+        *,
+        boot_id: str,
+        spread: Callable[[], float],
+        renew: Callable[[], None],
+        longest: float = LONGEST_WAIT_S,
+    ) -> None:
         self._spool = spool
         self._post = post
         self._clock = clock
         self._boot_id = boot_id
         self._spread = spread
         self._renew = renew
+        self._longest = longest
         self._failures = 0
         self._next = float("-inf")
         self.delivered = 0
@@ -72,7 +86,7 @@ class Delivery:
             _log.error("report %s/%d was refused and is dropped: %s", report.incarnation, report.sequence, detail)
 
     def _later(self, detail: str, asked: float) -> None:
-        wait = max(asked, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(self._failures, 16)))
+        wait = max(asked, min(self._longest, FIRST_WAIT_S * 2.0 ** min(self._failures, 16)))
         self._failures += 1
         self._next = self._clock.mono() + wait * (0.5 + self._spread() / 2)
         if detail != self.trouble:

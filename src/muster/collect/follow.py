@@ -120,7 +120,7 @@ class Follower:
                     self.followed.discard(source.id)
                 self._hand(Piece(source, capture, before, behind.text))
                 before = behind.text
-        except Exception as error:  # the edge of the worker: a stream that breaks must not end the agent
+        except Exception as error:  # noqa: BLE001 - the edge of the worker: a stream that breaks must not end the agent
             opened = False
             self._hand(Piece(source, _broken(source, error), before, before))
         finally:

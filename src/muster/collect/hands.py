@@ -90,7 +90,7 @@ class Hands:
     def _read(self, job: Job, reader: Reader) -> None:
         try:
             job.captures.extend(reader.read(job.source, job.source.deadline))
-        except Exception as error:  # the edge of the worker: a reader promises not to raise, and one that does must not end the agent
+        except Exception as error:  # noqa: BLE001 - the edge of the worker: a reader promises not to raise, and one that does must not end the agent
             job.captures.append(_broken(job.source, error))
         finally:
             self._ended.put(job)

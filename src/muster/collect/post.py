@@ -65,16 +65,20 @@ def address(text: str) -> Address:
 
 
 def discover(environ: Mapping[str, str], home: Path) -> Address | None:
-    """The server that runs on this machine, by the file it leaves; None when there is none, or when it has ended."""
+    """The server that runs on this machine, by the file it leaves; None when there is none, or when it has ended.
+
+    Files of other users than root and ourselves are not believed.
+    """
     for folder in _runtime_folders(environ, home):
+        file = folder / DISCOVERY
         try:
-            told = json.loads((folder / DISCOVERY).read_text(encoding="utf-8"))
+            told = json.loads(file.read_text(encoding="utf-8"))
+            ours = file.stat().st_uid in (0, os.geteuid())
         except (OSError, ValueError):
             continue
-        if isinstance(told, dict) and _alive(told.get("pid")):
+        if ours and isinstance(told, dict) and _alive(told.get("pid")):
             path = str(told.get("socket") or "")
-            url = str(told.get("address") or told.get("url") or "http://localhost")
-            return Address((url if "://" in url else f"http://{url}").rstrip("/"), path if path and Path(path).exists() else "")
+            return Address(str(told.get("url") or "http://localhost").rstrip("/"), path if path and Path(path).exists() else "")
     return None
 
 
@@ -142,8 +146,18 @@ def _detail(status: int, headers: Mapping[str, str], body: bytes) -> str:
         decode = msgspec.msgpack.decode if "msgpack" in (headers.get("content-type", "")) else msgspec.json.decode
         answer = decode(body, type=AnswerDoc)
     except msgspec.DecodeError:
-        return f"HTTP {status}: {body[:200].decode('utf-8', 'replace')}"
+        return f"HTTP {status}: {_problem(body)}"
     return f"{answer.answer}: {answer.detail}" if answer.detail else answer.answer
+
+
+def _problem(body: bytes) -> str:
+    """The sentence of a problem document (RFC 9457), else the beginning of what was said."""
+    try:
+        told = json.loads(body)
+    except ValueError:
+        told = None
+    found = told.get("detail") or told.get("title") if isinstance(told, dict) else None
+    return str(found or body[:200].decode("utf-8", "replace"))
 
 
 class _SocketConnection(http.client.HTTPConnection):

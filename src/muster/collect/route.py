@@ -44,9 +44,9 @@ class Router:
         return found
 
 
-def quiet(source: Source) -> list[Routed]:
-    """What is said of a stream that is followed and brought nothing."""
-    return [Routed(source.adapter, Interpretation(outcome=Outcome.NO_DEVICES, format=source.reads[0].format, detail="followed; nothing came"), True)]
+def quiet(source: Source, detail: str) -> list[Routed]:
+    """What is said of a source that brought nothing and that nothing is wrong with."""
+    return [Routed(source.adapter, Interpretation(outcome=Outcome.NO_DEVICES, detail=detail), True)]
 
 
 def _claims(adapter: Adapter, capture: Capture) -> bool:
@@ -54,27 +54,35 @@ def _claims(adapter: Adapter, capture: Capture) -> bool:
     if capture.format not in adapter.manifest.formats:
         return False
     parts = range(0, len(capture.payload), HEAD)
-    return any(adapter.recognise(capture.payload[at : at + HEAD]) == capture.format for at in parts)
+    try:
+        return any(adapter.recognise(capture.payload[at : at + HEAD]) == capture.format for at in parts)
+    except Exception:  # noqa: BLE001 - the edge of the process: an adapter that raises on a text does not know it
+        return False
 
 
 def guarded(adapter: Adapter, captures: Sequence[Capture]) -> Interpretation:
     """What the adapter says. One that raises, which it must not, is told as unreadable with the name of the error."""
     try:
         return adapter.interpret(captures)
-    except Exception as error:  # the edge of the process: a fault in one adapter must not silence the others
+    except Exception as error:  # noqa: BLE001 - the edge of the process: a fault in one adapter must not silence the others
         detail = f"the adapter {adapter.manifest.name} raised {type(error).__name__}: {str(error)[:200]}"
         return Interpretation(outcome=Outcome.UNREADABLE, format=captures[0].format if captures else "", detail=detail)
 
 
 def places(captures: Sequence[Capture], cursor: str) -> Callable[[Event], str]:
-    """Where an event stood: the whole line that its text is part of where that line begins with a time, else ``cursor`` and the text."""
+    """Where an event stood: the whole line that its text is part of where that line begins with a time, else ``cursor``.
+
+    Equal texts, asked for one after the other, stand in one such line after the other.
+    """
     rows = [line for each in captures for line in each.payload.decode("utf-8", "replace").splitlines()]
+    after: Counter[str] = Counter()
 
     def place(event: Event) -> str:
         first = event.text.partition("\n")[0].strip()
-        for row in rows if first else ():
+        for number, row in enumerate(rows[after[first] :] if first else (), after[first]):
             head, found, _ = row.partition(first)
             if found and sum(sign.isdigit() for sign in head) >= _DATED:
+                after[first] = number + 1
                 return row
         return cursor
 

@@ -7,6 +7,7 @@ one that cannot be read all the same is set aside once, and said.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -20,6 +21,8 @@ from muster.domain.model.errors import Unavailable
 from muster.wire.report import ReportDoc, pack, unpack
 
 _log = logging.getLogger("muster.spool")
+LISTINGS, EVENTS = "l", "e"
+"""Lanes, as they stand in the names of files."""
 _SUFFIX = ".report"
 _BROKEN = ".broken"
 
@@ -52,18 +55,16 @@ class Spool:
         self._lock = threading.RLock()
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._kept = {each.order: each for each in self._found()}
+            found = list(self._found())
         except OSError as error:
             raise Unavailable(f"{folder}: {error.strerror}", hint="name another folder with --state") from error
-        self._next = max(self._kept, default=0) + 1
+        self._lanes: dict[str, dict[int, Kept]] = {lane: {each.order: each for each in found if each.lane == lane} for lane in (LISTINGS, EVENTS)}
+        self._next = max((each.order for each in found), default=0) + 1
+        self.size = sum(each.size for each in found)
+        """Bytes of all files."""
 
     def __len__(self) -> int:
-        return len(self._kept)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files."""
-        return sum(each.size for each in self._kept.values())
+        return sum(map(len, self._lanes.values()))
 
     def add(self, report: ReportDoc) -> bool:
         """Writes a report, and drops old ones that no longer fit. False, and said, when it cannot be written."""
@@ -71,15 +72,16 @@ class Spool:
             return self._add(report, pack(report))
 
     def _add(self, report: ReportDoc, body: bytes) -> bool:
-        lane = "e" if report.events else "l"
+        lane = EVENTS if report.events else LISTINGS
         path = self._folder / f"{self._next:016d}-{lane}{_SUFFIX}"
         try:
             _write(path, body)
         except OSError as error:
             _log.error("report %s/%d is lost: %s: %s", report.incarnation, report.sequence, path, error.strerror)
             return False
-        self._kept[self._next] = Kept(self._next, lane, path, len(body))
+        self._lanes[lane][self._next] = Kept(self._next, lane, path, len(body))
         self._next += 1
+        self.size += len(body)
         self._fit()
         return True
 
@@ -89,47 +91,51 @@ class Spool:
             return self._oldest(now)
 
     def _oldest(self, now: float) -> tuple[Kept, ReportDoc] | None:
-        for order in sorted(self._kept):
-            kept = self._kept[order]
+        while (kept := self._first()) is not None:
             report = self._read(kept)
             if report is None:
                 continue
             age = now - report.sent_at
-            if age > (self._limits.event_age if kept.lane == "e" else self._limits.listing_age):
-                _log.warning("report %s/%d is dropped undelivered: %.0f s old", report.incarnation, report.sequence, age)
-                self.done(kept)
-                continue
-            return kept, report
+            if age <= (self._limits.event_age if kept.lane == EVENTS else self._limits.listing_age):
+                return kept, report
+            _log.warning("report %s/%d is dropped undelivered: %.0f s old", report.incarnation, report.sequence, age)
+            self.done(kept)
         return None
+
+    def _first(self) -> Kept | None:
+        firsts = (next(iter(lane.values())) for lane in self._lanes.values() if lane)
+        return min(firsts, key=lambda each: each.order, default=None)
 
     def done(self, kept: Kept) -> None:
         """Forgets a report."""
         with self._lock:
-            self._kept.pop(kept.order, None)
+            self._forget(kept)
             kept.path.unlink(missing_ok=True)
+
+    def _forget(self, kept: Kept) -> None:
+        if self._lanes[kept.lane].pop(kept.order, None) is not None:
+            self.size -= kept.size
 
     def _read(self, kept: Kept) -> ReportDoc | None:
         try:
             return unpack(kept.path.read_bytes())
         except (msgspec.DecodeError, OSError) as error:
             _log.warning("%s cannot be read and is set aside: %s", kept.path, error)
-        self._kept.pop(kept.order, None)
-        try:
+        self._forget(kept)
+        with contextlib.suppress(OSError):
             kept.path.replace(kept.path.with_suffix(_BROKEN))
-        except OSError:
-            return None
         return None
 
     def _fit(self) -> None:
-        while self.size > self._limits.size and len(self._kept) > 1:
-            first = min(self._kept.values(), key=lambda each: (each.lane == "e", each.order))
+        while self.size > self._limits.size and len(self) > 1:
+            first = next(iter((self._lanes[LISTINGS] or self._lanes[EVENTS]).values()))
             _log.warning("the spool is full: %s is dropped undelivered", first.path.name)
             self.done(first)
 
     def _found(self) -> Iterator[Kept]:
         for path in sorted(self._folder.iterdir()):
             order, _, lane = path.stem.partition("-")
-            if path.suffix == _SUFFIX and order.isdecimal() and lane in ("e", "l"):
+            if path.suffix == _SUFFIX and order.isdecimal() and lane in (LISTINGS, EVENTS):
                 yield Kept(int(order), lane, path, path.stat().st_size)
             elif path.suffix in (".part", _BROKEN):
                 _log.warning("%s was not written whole and is removed", path)

@@ -28,10 +28,9 @@ class FilesReader:
         self._idle: Worker | None = None
 
     def read(self, source: Source, deadline: timedelta) -> Iterable[Capture]:
-        """One capture per read of the source, in order; ``deadline`` holds for all of them together. Nothing that matches is an empty payload."""
-        until = time.monotonic() + deadline.total_seconds()
+        """One capture per read of the source, in order; ``deadline`` holds for each. Nothing that matches is an empty payload."""
         for read in source.reads:
-            yield self._one(source, read, until)
+            yield self._one(source, read, time.monotonic() + deadline.total_seconds())
 
     def close(self) -> None:
         """Ends the idle worker."""

@@ -99,7 +99,7 @@ class Custody:
         stuck = self.stuck(adapter)
         if stuck is not None:
             return f"not started: {stuck}"
-        return "" if held and time.monotonic() < until else "not started: the time of this source was used up before"
+        return "" if held and time.monotonic() < until else "not started: the time of this source was used up while another read of it went on"
 
     def keep(self, adapter: str, process: Process, what: str) -> Stuck:
         """Remembers a process that outlived KILL."""

@@ -28,6 +28,11 @@ class RealReaders:
     stream: KernelStream
     custody: Custody
 
+    def hung(self, adapter: str) -> str:
+        """What of the adapter outlived being killed; an empty text when nothing did."""
+        stuck = self.custody.stuck(adapter)
+        return "" if stuck is None else str(stuck)
+
     def close(self) -> None:
         """Ends all workers and streams."""
         self.stream.close()

@@ -19,7 +19,7 @@ from muster.domain.model.names import NameKind, names_nothing
 _BEFORE = r"(?:[a-z]{1,20}[ _-])"
 _WORDS = (
     rf"{_BEFORE}{{0,3}}serial(?:[ _-]?(?:number|num|no))?|{_BEFORE}?sn"
-    rf"|{_BEFORE}?uuid|(?:unique|machine|die|chip|vdie)[ _-]?id"
+    rf"|{_BEFORE}?uuid|(?:unique|machine|[a-z]?die|chip)[ _-]?id"
 )
 _HOSTS = r"host[ _-]?name|hostname|node[ _-]?name|nodename"
 _VALUE = r"[\"']?[ \t]*(?:[:=|>]|[ \t])[ \t]*[\"']?(?P<value>[A-Za-z0-9][A-Za-z0-9._-]*)"

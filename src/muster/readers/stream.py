@@ -26,6 +26,9 @@ BATCH = 256 * 1024
 BATCH_S = 1.0
 """Seconds after which what has come is handed on, though more is coming."""
 
+FIRST_S = 2.0
+"""Seconds that a tool has for its first line, when only what is there now is asked for."""
+
 QUIET_S = 0.2
 """Seconds without a line after which what has come is handed on."""
 
@@ -56,7 +59,7 @@ class KernelStream:
                 yield feed
                 continue
             try:
-                lines = _gather(feed, until, CAPTURE_LIMIT, QUIET_S if feed.prompt else deadline.total_seconds())
+                lines = _gather(feed, until, CAPTURE_LIMIT, 0 if feed.prompt else FIRST_S)
                 yield self._capture(taking, feed, lines)
             finally:
                 self._end(source, feed)
@@ -117,12 +120,15 @@ def sequence_after(cursor: Cursor | None, boot: str) -> int:
 
 
 def _gather(feed: Feed, until: float, limit: int, first: float) -> list[Line]:
-    """Lines until none came for `QUIET_S`, or ``until``, or ``limit`` bytes; the first line is waited for ``first`` seconds."""
+    """Lines until none came for `QUIET_S` (at once, where all is there at once), or ``until``, or ``limit`` bytes.
+
+    The first is waited for ``first`` seconds.
+    """
     lines: list[Line] = []
     size = 0
     while size < limit and not feed.ended:
         left = until - time.monotonic()
-        more = feed.lines(min(QUIET_S if lines else first, left)) if left > 0 else []
+        more = feed.lines(min(first if not lines else 0 if feed.prompt else QUIET_S, left)) if left > 0 else []
         if not more:
             break
         lines += more

@@ -63,10 +63,9 @@ class ToolReader:
         self._folders = tuple(folders)
 
     def read(self, source: Source, deadline: timedelta) -> Iterable[Capture]:
-        """One capture per read of the source, in order; ``deadline`` holds for all of them together."""
-        until = time.monotonic() + deadline.total_seconds()
+        """One capture per read of the source, in order; ``deadline`` holds for each."""
         for read in source.reads:
-            yield self._one(source, read, until)
+            yield self._one(source, read, time.monotonic() + deadline.total_seconds())
 
     def _one(self, source: Source, read: Read, until: float) -> Capture:
         taking = Taking.begin(source, read, self._clock)

@@ -158,7 +158,7 @@ def _expected(machine: Machine, heard: Sequence[Heard], document: Document) -> I
     if machine.expected is None:
         yield "no expected.json: keep the checked output of `muster interpret DIR -o json`"
         return
-    told = [json.loads(json.dumps(document(each.told, each.told.format))) for each in heard if each.told is not None]
+    told = [json.loads(json.dumps(document(each.told, each.told.format), default=repr)) for each in heard if each.told is not None]
     if len(told) != len(machine.expected):
         yield f"{len(told)} documents, {len(machine.expected)} expected"
     for place, (mine, wanted) in enumerate(zip(told, machine.expected, strict=False)):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from muster.domain.decide.fold import FoldedCard
 from muster.domain.model.attributes import ATTRIBUTES
+from muster.domain.model.names import NameKind
 from muster.domain.model.reading import Known
 from muster.domain.model.source import Capture, SourceId
 from muster.services.hearing import Heard, Raised, hear
@@ -52,7 +53,8 @@ def _told(names: set[tuple[str, str]]) -> str:
 
 
 def _named(cards: Iterable[FoldedCard]) -> set[tuple[str, str]]:
-    return {(name.kind.value, name.canonical) for card in cards for name in card.names}
+    """Names that last; an index is a place in a listing and names nothing by itself."""
+    return {(name.kind.value, name.canonical) for card in cards for name in card.names if name.kind is not NameKind.INDEX}
 
 
 def _wrong_numbers(before: Sequence[FoldedCard], after: Sequence[FoldedCard]) -> Iterator[str]:
@@ -60,7 +62,7 @@ def _wrong_numbers(before: Sequence[FoldedCard], after: Sequence[FoldedCard]) ->
         same = [each for each in before if each.names & card.names and {n.canonical for n in card.names} <= {n.canonical for n in each.names}]
         for key, reading in card.readings.items() if len(same) == 1 else ():
             old = same[0].readings.get(key)
-            if ATTRIBUTES[key].numeric and isinstance(reading, Known) and isinstance(old, Known) and old.value != reading.value:
+            if isinstance(reading, Known) and key in ATTRIBUTES and ATTRIBUTES[key].numeric and isinstance(old, Known) and old.value != reading.value:
                 yield f"{key} became {reading.value!r}, was {old.value!r}"
 
 

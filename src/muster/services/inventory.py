@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -372,6 +373,7 @@ def _both(one: Merged, two: Merged) -> Merged:
 def _rebuild(said: Iterable[Said], base: Mapping[str, bytes], policy: Policy) -> Roll:
     """The roll from its bases and journal, in the order of arrival: the same steps give the same records and ids."""
     roll = Roll()
+    policy = replace(policy, late_listings=sys.maxsize)  # nothing is folded into a base before the store can forget it in the same step
     for i, body in base.items():
         site = _SITE.decode(body)
         roll = _with_region(roll, Region(id=i, base=site, site=site.copy()))

@@ -22,7 +22,7 @@ from pathlib import Path
 from muster.collect.agent import Agent, drain, run
 from muster.collect.clock import Clock
 from muster.collect.collector import Collector
-from muster.collect.delivery import Delivery
+from muster.collect.delivery import LONGEST_WAIT_S, Delivery
 from muster.collect.follow import Cursors, Follower
 from muster.collect.node import NodeAdapter, node_of
 from muster.collect.post import Address, Poster, address, discover
@@ -42,6 +42,9 @@ from muster.wiring.adapters import adapter, claims, folders, known_vendors
 _log = logging.getLogger("muster.agent")
 
 CLOCK = Clock(time.time, time.monotonic)  # noqa: TID251 - wiring owns the clock
+
+HERE_WAIT_S = 5.0
+"""Seconds between looks for a server on this machine; looking costs nothing."""
 
 ONCE_S = 30.0
 """Seconds that `--once` waits for the server."""
@@ -86,7 +89,9 @@ class Eyes:
     def collector(self, clock: Clock = CLOCK) -> Collector:
         """A collector over these."""
         real = self.real
-        return Collector(self.adapters, self.readers, clock, self.context, lambda name: str(real.custody.stuck(name) or "") if real else "")
+        if real is None:
+            return Collector(self.adapters, self.readers, clock, self.context)
+        return Collector(self.adapters, self.readers, clock, self.context, lambda name: str(real.custody.stuck(name) or ""), real.workers.release)
 
     def close(self) -> None:
         """Ends workers and streams."""
@@ -128,7 +133,7 @@ def _loaded(names: Sequence[str]) -> Iterator[Adapter]:
     for name in names:
         try:
             yield adapter(name)
-        except Exception as error:  # the edge to code of others: whatever their import raises must not blind the agent
+        except Exception as error:  # noqa: BLE001 - the edge to code of others: whatever their import raises must not blind the agent
             _log.error("the adapter %s is not used: %s: %s", name, type(error).__name__, error)
 
 
@@ -171,11 +176,16 @@ def _recorded(these: tuple[Adapter, ...], context: Mapping[str, str], machine: R
     node = NodeDoc(
         name=machine.node.name or seen.name or machine.path.resolve().name,
         machine_id=machine.node.machine_id or seen.machine_id,
-        system=machine.node.system or seen.system,
+        system=_chassis(machine.node.system) or seen.system,
     )
     there = {capture.source for capture in machine.captures}
     sighted = tuple(Sighted(each, tuple(source for source in each.sources if source.id in there)) for each in these)
     return Eyes(adapters=sighted, readers=dict.fromkeys(ReaderKind, reader), context=context, node=node)
+
+
+def _chassis(text: str) -> str:
+    """The chassis' serial or UUID as a recording gives it; a word without a digit, or several words, names an operating system and no chassis."""
+    return text if any(sign.isdigit() for sign in text) and not any(sign.isspace() for sign in text) else ""
 
 
 def _placed(these: Sequence[Adapter], captures: Sequence[Capture]) -> Iterator[Capture]:
@@ -265,7 +275,7 @@ def _run(settings: Settings, folder: Path, seen: Eyes, post: Poster, once: bool,
     follower = Follower(seen.streams, seen.real.stream, cursors) if seen.real is not None and not once else None
     streams = seen.streams if follower else ()
     agent = Agent(seen.collector(), teller, reports, spool, CLOCK, follower=follower, cursors=cursors, streams=streams)
-    delivery = Delivery(spool, post, CLOCK, boot_id=boot, spread=_spread, renew=agent.renew)
+    delivery = Delivery(spool, post, CLOCK, boot_id=boot, spread=_spread, renew=agent.renew, longest=LONGEST_WAIT_S if settings.server else HERE_WAIT_S)
     if not once:
         run(agent, delivery, CLOCK, stop, follower)
         return 0

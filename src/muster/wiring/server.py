@@ -218,7 +218,7 @@ def configure_logs(settings: ServerSettings) -> None:
     last: list[Any] = (
         [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
         if settings.log_format == "json"
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)]
     )
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
     structlog.configure(

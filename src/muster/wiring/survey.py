@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 from muster.collect.collector import Collector, Round
@@ -18,6 +19,9 @@ from muster.wiring.agent import CLOCK, Eyes, Sighted, eyes
 
 OK, LIMITED, NOTHING, FAILED, STANDING_BY, NOT_HERE = "ok", "limited", "nothing", "failed", "standing_by", "not_here"
 """States of a source: it speaks; it may not read all; it sees no card; it fails; its chain does not need it; its vendor is not on this machine."""
+
+STREAM_WAIT = timedelta(seconds=2)
+"""How long a log is read that does not end."""
 
 _HELP = {
     Outcome.NOT_PERMITTED: "run as root, or permit it",
@@ -39,6 +43,8 @@ class Seen:
     outcome: str
     cards: int = 0
     why: str = ""
+    detail: str = ""
+    """What the reader or the tool itself said, where ``why`` is ours."""
     help: str = ""
 
 
@@ -67,19 +73,17 @@ class Survey:
         row = Seen(source=source.id, adapter=source.adapter, state=OK, outcome=told.outcome.value, cards=cards)
         if each.standing_by:
             return replace(row, state=STANDING_BY, why=f"{source.after} speaks" if source.after else "not needed")
+        detail = told.detail.removesuffix(source.install).rstrip("; ") if source.install else told.detail
         if not self.here(each):
-            bus = (
-                f"no PCI device of vendor {' or '.join(vendors)}"
-                if self.collector.presence.has(source.adapter) is False
-                else "nothing of this vendor was found"
-            )
-            return replace(row, state=NOT_HERE, why=f"{bus}; {told.detail}" if told.detail else bus, help=source.install)
+            gone = self.collector.presence.has(source.adapter) is False
+            why = f"no PCI device of vendor {' or '.join(vendors)}" if gone else "nothing of this vendor was found"
+            return replace(row, state=NOT_HERE, why=why, detail=detail, help=source.install)
         if told.outcome.failed or told.outcome is Outcome.DEVICE_LOST:
-            return replace(row, state=FAILED, why=told.detail or told.unknown_shape or told.outcome.value.replace("_", " "), help=_help(source, told.outcome))
+            return replace(row, state=FAILED, why=detail or told.unknown_shape or told.outcome.value.replace("_", " "), help=_help(source, told.outcome))
         denied = sorted({key for o in told.observations for key, r in o.readings.items() if isinstance(r, Absent) and r.why is Why.NOT_PERMITTED})
         if denied:
             return replace(row, state=LIMITED, why=f"not permitted: {', '.join(denied)}", help=source.install or _HELP[Outcome.NOT_PERMITTED])
-        if not cards and not any(o.subject.level in (Level.NODE, Level.SERVER) for o in told.observations):
+        if not cards and source.reader is not ReaderKind.STREAM and not any(o.subject.level in (Level.NODE, Level.SERVER) for o in told.observations):
             return replace(row, state=NOTHING, why=told.detail or _nothing(source))
         return row
 
@@ -112,7 +116,7 @@ def survey(
     seen = eyes(machine, outside, root)
     try:
         if every:
-            seen = replace(seen, adapters=tuple(_unchained(seen.adapters)))
+            seen = replace(seen, adapters=tuple(_each(seen.adapters)))
         readers = dict(seen.readers)
         if not streams:
             readers.pop(ReaderKind.STREAM, None)
@@ -129,5 +133,10 @@ def survey(
         seen.close()
 
 
-def _unchained(adapters: Iterable[Adapter]) -> Iterable[Adapter]:
-    return (Sighted(each, tuple(replace(source, after=None) for source in each.sources)) for each in adapters)
+def _each(adapters: Iterable[Adapter]) -> Iterable[Adapter]:
+    """The adapters with sources that follow nobody, and with streams that are not waited for long."""
+    return (Sighted(each, tuple(replace(source, after=None, deadline=_wait(source)) for source in each.sources)) for each in adapters)
+
+
+def _wait(source: Source) -> timedelta:
+    return min(source.deadline, STREAM_WAIT) if source.reader is ReaderKind.STREAM else source.deadline

@@ -175,7 +175,7 @@ def test_escapes() -> None:
     assert tell(r'presence == "\ud800"', {"presence": "\N{REPLACEMENT CHARACTER}"}) is True
 
 
-_TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _NUMBER = st.integers(-(10**18), 10**18) | st.floats(allow_nan=False, allow_infinity=False, width=32)
 _ORDERS = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
 _LEAVES: st.SearchStrategy[Tree] = st.one_of(
@@ -233,10 +233,10 @@ def test_logic(one: Tree, two: Tree, row: dict[str, Any]) -> None:
 def test_anything_is_understood_or_refused(text: str) -> None:
     try:
         tree = understand(text, FIELDS, NOW)
-    except InputError as refused:
-        assert refused.message
-    else:
-        assert holds(tree, ROW.get) in (True, False, None)
+    except InputError:
+        return
+
+    assert holds(tree, ROW.get) in (True, False, None)
 
 
 def test_order() -> None:

@@ -18,8 +18,9 @@ def record(id_: str, node: str, **more: Any) -> CardRecord:
     return CardRecord(id=id_, node_name=node, **told)
 
 
+UUID = "GPU-12345678-0000-4000-8000-00000000000a"
 CARDS = [
-    record("c-111122", "n1", slot="SXM1", address="0000:1b:00.0", index="0", ids={"serial": ("0xAB12",), "vendor_uuid": ("GPU-12345678-0000-4000-8000-00000000000a",)}),
+    record("c-111122", "n1", slot="SXM1", address="0000:1b:00.0", index="0", ids={"serial": ("0xAB12",), "vendor_uuid": (UUID,)}),
     record("c-111133", "n1", slot="SXM2", address="0000:1c:00.0", index="1", ids={"serial": ("CD34",)}),
     record("c-222244", "n2", slot="SXM1", address="0000:1b:00.0", index="0", ids={"serial": ("EF56",), "k8s_device": ("gpu-0",)}),
     record("c-333355", "n3", index="7", ids={"serial": ("EF56",)}),

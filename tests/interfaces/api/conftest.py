@@ -3,16 +3,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from fleet import Clock, client, fleet
+from tests.interfaces.api.fleet import Clock, client, fleet
 
 from muster.wiring.desk import Desk
 

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from muster.domain.model.policy import Policy
-from muster.interfaces.api.app import build
+from muster.interfaces.api.app import HOSTS, build
 from muster.services.inventory import Inventory
 from muster.store import open_store
 from muster.wire.report import CaptureDoc, EventDoc, ListingDoc, NodeDoc, ObservationDoc, ReportDoc
@@ -82,24 +82,29 @@ def one() -> ReportDoc:
     )
     double = card(2, {"product.name": "Acme Duo"}, serial="SN-2001", pci_address="0000:2b:00.0")
     devices = [
-        card(n, {"temperature.core": 40 + n, "memory.total": 32 * GIB}, level="device", parent=[("serial", "SN-2001")], vendor_uuid=f"dead-{n}-beef-{n:012}")
+        card(
+            n,
+            {"temperature.core": 40 + n, "memory.total": 32 * GIB, "memory.used": 4 + n},
+            level="device",
+            parent=[("serial", "SN-2001")],
+            vendor_uuid=f"dead-{n}-beef-{n:012}",
+        )
         for n in (0, 1)
     ]
     partition = card(
         0, {"partition.profile": "1g.10gb"}, level="partition", parent=[("serial", "SN-1001")], vendor_uuid="MIG-77770000-0000-4000-8000-000000000001"
     )
     display = card(3, {"product.name": "Onboard VGA"}, role="display", pci_address="0000:03:00.0")
-    return report(
-        "node-a",
-        listing(whole, poor, double, *devices, partition, display, capture="c0ffee01"),
-        events=[EventDoc(id="e1", source="kernel", adapter="kernel_log", text="Xid 79 <script>", kind="xid", code="79", first_at=T0 - 60, last_at=T0 - 30, ids=[("pci_address", "0000:1b:00.0")])],
-        captures=[CaptureDoc(digest="c0ffee01", source="acme.smi", format="acme-text", locator=["acme-smi", "-q"], taken_at=T0, payload=b"<b>raw</b>\n", exit_status=0)],
-    )  # fmt: skip
+    xid = EventDoc(id="e1", source="kernel", adapter="kernel_log", text="Xid 79 <script>", kind="xid", code="79", first_at=T0 - 60, last_at=T0 - 30)
+    raw = CaptureDoc(digest="c0ffee01", source="acme.smi", format="acme-text", locator=["acme-smi", "-q"], taken_at=T0, payload=b"<b>raw</b>\n", exit_status=0)
+    xid.ids = [("pci_address", "0000:1b:00.0")]
+    told = listing(whole, poor, double, *devices, partition, display, capture="c0ffee01")
+    return report("node-a", told, events=[xid], captures=[raw])
 
 
 def small(node: str, temperature: float, address: str = "0000:03:00.0") -> ReportDoc:
     """A node with one card that only local names know."""
-    return report(node, listing(card(0, {"product.name": "Beta F", "temperature.core": temperature}, pci_address=address, index="card0")))
+    return report(node, listing(card(0, {"product.name": "Beta F", "temperature.core": temperature, "power.draw": 30}, pci_address=address, index="card0")))
 
 
 @contextmanager
@@ -122,9 +127,9 @@ def client(desk: Desk) -> TestClient:
     return TestClient(app(desk), base_url="http://127.0.0.1", raise_server_exceptions=False)
 
 
-def app(desk: Desk) -> FastAPI:
-    """The API on the desk."""
-    return build(desk)
+def app(desk: Desk, *hosts: str) -> FastAPI:
+    """The API on the desk; ``hosts`` are names it answers to beside its own."""
+    return build(desk, HOSTS | set(hosts))
 
 
 def get(api: TestClient, path: str, status: int = 200, **params: Any) -> Any:

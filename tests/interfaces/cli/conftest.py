@@ -14,7 +14,7 @@ from muster.interfaces.api.app import build
 from muster.interfaces.cli.main import run
 from muster.wire.report import CaptureDoc, EventDoc, ListingDoc, NodeDoc, ObservationDoc, ReportDoc
 from muster.wiring.server import Server
-from muster.wiring.settings import ServerSettings
+from muster.wiring.settings import load_settings
 
 DIGEST = "d" * 64
 PAYLOAD = b"acmectl 1.4.2\ncard 0\n\x1b[31mred\x1b[0m\n"
@@ -44,7 +44,10 @@ def report(now: float) -> ReportDoc:
         readings={"product.name": {"v": NASTY}, "temperature.core": {"a": "not_supported", "d": "N/A"}, "partition.mode": {"v": "mig"}},
     )
     part = ObservationDoc(
-        level="partition", ids=[("gpu_instance_id", "3")], parent=[("serial", "XQ47-2")], readings={"partition.profile": {"v": "1g"}, "memory.total": {"v": 1024}}
+        level="partition",
+        ids=[("gpu_instance_id", "3")],
+        parent=[("serial", "XQ47-2")],
+        readings={"partition.profile": {"v": "1g"}, "memory.total": {"v": 1024}},
     )
     listing = ListingDoc(
         source="acme.status",
@@ -57,7 +60,16 @@ def report(now: float) -> ReportDoc:
         observations=[full, bare, part],
         capture=DIGEST,
     )
-    event = EventDoc(id="e1", source="kernel_log.kmsg", adapter="kernel_log", text="link down\x07", ids=[("pci_address", "0000:21:00.0")], kind="aer", first_at=now, last_at=now)
+    event = EventDoc(
+        id="e1",
+        source="kernel_log.kmsg",
+        adapter="kernel_log",
+        text="link down\x07",
+        ids=[("pci_address", "0000:21:00.0")],
+        kind="aer",
+        first_at=now,
+        last_at=now,
+    )
     capture = CaptureDoc(digest=DIGEST, source="acme.status", format="acme-status", locator=["acmectl", "status"], taken_at=now, payload=PAYLOAD, exit_status=0)
     node = NodeDoc(name="alpha", machine_id="5f3c2b1a09e84d7c8b6a5f4e3d2c1b0a")
     return ReportDoc(reporter="agent@alpha", incarnation="i1", sequence=1, node=node, sent_at=now, listings=[listing], events=[event], captures=[capture])
@@ -92,9 +104,9 @@ Muster = Callable[..., Said]
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server of the module's own, with the two reports applied."""
     folder = tmp_path_factory.mktemp("server")
-    settings = ServerSettings(host="127.0.0.1", port=0, in_memory=True, runtime=folder / "run", state=folder / "state")
+    settings = load_settings(host="127.0.0.1", port=0, in_memory=True, runtime=folder / "run", state=folder / "state")
     with Server(settings, build) as running:
-        now = time.time()
+        now = time.time()  # noqa: TID251 - the server that is tested goes by the real clock
         assert running.desk.report(report(now)).answer == "applied"
         assert running.desk.report(other_words(now)).answer == "applied"
         yield running

@@ -39,13 +39,13 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("dcmi"))
 
 
-def called(folder: Path, timeout: float = 20, **settings: str) -> subprocess.CompletedProcess[bytes]:
-    environment = {**os.environ, "PYTHONPATH": str(SRC), **{f"DCMI_SHIM_{key.upper()}": value for key, value in settings.items()}}
+def called(folder: Path, /, *, timeout: float = 20, settings: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONPATH": str(SRC), **{f"DCMI_SHIM_{key.upper()}": value for key, value in (settings or {}).items()}}
     return subprocess.run([sys.executable, "-c", CALL, str(folder)], capture_output=True, timeout=timeout, env=environment, check=False)
 
 
 def read(folder: Path, **settings: str) -> Interpretation:
-    done = called(folder, **settings)
+    done = called(folder, settings=settings)
     assert done.returncode == 0, done.stderr.decode()
     capture = Capture(source=SourceId("huawei.dcmi"), locator=("snapshot",), format="dcmi-json", payload=done.stdout)
     return interpret([capture], {})
@@ -151,7 +151,7 @@ def test_no_cards(shim: Path) -> None:
 @pytest.mark.parametrize("function", ["dcmi_init", "dcmi_get_device_health"])
 def test_a_call_that_hangs_is_ended_from_outside(shim: Path, function: str) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
-        called(shim, timeout=1.5, hang=function)
+        called(shim, timeout=1.5, settings={"hang": function})
 
 
 def test_no_library_says_where_it_looked(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_no_library_says_where_it_looked(tmp_path: Path) -> None:
 
 
 def test_answers_are_plain_json(shim: Path) -> None:
-    told = json.loads(called(shim, cards="1").stdout)
+    told = json.loads(called(shim, settings={"cards": "1"}).stdout)
 
     assert told["dcmi"]["init"] == {"rc": 0}
     assert told["cards"][0]["devices"][0]["ecc_ddr"] == {"rc": -8255}

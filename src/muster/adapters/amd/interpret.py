@@ -60,7 +60,8 @@ class _Round:
     cut: bool = False
     empty: bool = False
     version: str = ""
-    keys: dict[object, object] = field(default_factory=dict)
+    node: dict[str, str] = field(default_factory=dict)
+    """Versions told once for all cards of the host, by attribute key."""
 
 
 def interpret(captures: Sequence[Capture], models: Models) -> Interpretation:
@@ -69,6 +70,9 @@ def interpret(captures: Sequence[Capture], models: Models) -> Interpretation:
     for capture in captures:
         if capture.failure is None:
             _read(told, capture)
+    for card in told.gather.cards:
+        for key in ("driver.version", "runtime.version"):
+            card.value(key, told.node.get(key))
     cards = settle(told.gather, models, cut=told.cut)
     observations: list[Observation] = []
     if told.gather.node.readings:
@@ -137,7 +141,10 @@ def _settled(payload: bytes, name: str) -> bytes:
     last = text[start:].rstrip()
     if name == "sysfs-tree":
         head, colon, _ = last.partition(": ")
-        return (text[:start] + (f"{head}: !unreadable\n" if colon and "/" in head else "" if last[:1] in ("/", "=") else "!unreadable\n")).encode()
+        if colon and "/" in head:
+            return (text[:start] + f"{head}: !unreadable\n").encode()
+        above = text[:start].rstrip("\n").rpartition("\n")[2]
+        return (text[:start] + ("" if last[:1] in ("/", "=") and not above.startswith(last) else "!unreadable\n")).encode()
     if ": " in last:
         return (text[:start] + last[: last.rfind(": ") + 2] + "N/A\n").encode()
     return (text[:start] + (_LAST_CELL if name.endswith("-csv") else _LAST_VALUE).sub("N/A", last, count=1) + "\n").encode()
@@ -165,9 +172,7 @@ def _listing(told: _Round, capture: Capture, found: Listing, *, whole: bool) -> 
         card = told.gather.card(record["gpu"] if record.get("gpu") is not None else record.get("bdf"))
         observe_smi.observe(card, record)
         observe_metric.observe(card, record)
-        for key, name in (("driver.version", "driver.version"), ("runtime.version", "runtime.version")):
-            if name in found.node:
-                card.value(key, found.node[name])
+    told.node.update(found.node)
     told.version = told.version or found.node.get("tool.version", "")
     _mark(told, capture, whole=whole and bool(found.records) and not found.short, cut=found.cut)
     told.empty = told.empty or found.empty

@@ -256,6 +256,11 @@ def _links(card: Thing, record: Record) -> None:
         kind = kind or (word(metrics.get("link_type")) if isinstance(metrics, Mapping) else None) or ("XGMI" if isinstance(metrics, Mapping) else None)
         if peer is not None and kind is not None and kind.upper() != "SELF" and not card_is(card, peer):
             peers[peer] = kind
+    if isinstance(metrics, Mapping):
+        card.put("link.speed", measure("link.speed", metrics.get("max_bandwidth"), "Gb/s"))
+    states = [str(plain(state)).upper() for state in record["link_status"]] if isinstance(record.get("link_status"), list) else []
+    if "U" in states or "D" in states:
+        card.value("link.active", states.count("U")).value("link.total", states.count("U") + states.count("D"))
     old = record.get("link_type")
     if isinstance(old, Mapping):
         peers.update({str(peer): str(plain(kind)) for peer, kind in old.items() if word(kind) and str(kind).upper() != "SELF"})

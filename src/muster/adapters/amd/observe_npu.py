@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from muster.adapters.amd.values import word
 from muster.domain.model.gather import Gather
 from muster.domain.model.names import pci_address
 from muster.formats.text import lines
@@ -25,7 +26,7 @@ def observe(gather: Gather, payload: bytes) -> None:
         if match is None or address is None:
             continue
         card = gather.card(address).named(pci_address=address)
-        card.value("product.name", match.group(2)).value("memory.unified", True).value("driver.name", "amdxdna")
+        card.value("product.name", word(match.group(2))).value("memory.unified", True).value("driver.name", "amdxdna")
         card.value("firmware.version", told.get("NPU Firmware Version")).value("driver.version", told.get("amdxdna"))
         if "Version" in told:
             card.value("runtime.name", "xrt").value("runtime.version", told["Version"])

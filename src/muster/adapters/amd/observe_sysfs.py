@@ -15,7 +15,7 @@ from muster.domain.model.names import pci_address
 from muster.domain.model.reading import Absent, Known, Reading, Why
 
 _FOLDERS = (
-    re.compile(r"^(.*/card\d+/device)/(.+)$"),
+    re.compile(r"^((?:.*/)?card\d+/device)/(.+)$"),
     re.compile(r"^(.*/[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])/(.+)$"),
     re.compile(r"^(.*?/?)((?:ras|hwmon)/.+)$"),
     re.compile(r"^((?:.*/)?dri/[^/]+|)/?(amdgpu_firmware_info)$"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.adapters.amd.values import whole
+from muster.adapters.amd.values import whole, word
 from muster.formats.jsontext import documents
 from muster.formats.text import decode
 from muster.formats.tree import Node, items, parse
@@ -21,6 +21,7 @@ Record = dict[str, Any]
 _LINKS = ("links", "link_metrics")
 _FILTERED = re.compile(r"^\s*\.\.\.\s*$", re.MULTILINE)
 _DEPTH = 12
+_IDENTITY = {"bdf", "uuid", "asic", "bus", "board", "partition"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,28 @@ def from_json(payload: bytes) -> Listing | None:
             records.append(_partition_row(where, row))
     if not found:
         return None
+    node = {name: text for d in found for name, text in _versions(d.value).items()}
+    cut = any(d.cut for d in found)
+    if cut:
+        records = _without_stump(records)
     empty = not records and any(d.value in ([], {"gpu_data": []}) for d in found)
-    return Listing(tuple(records), any(d.cut for d in found), empty=empty)
+    return Listing(tuple(records), cut, node=node, empty=empty)
+
+
+def _versions(value: Any) -> dict[str, str]:
+    """What `amd-smi version` says."""
+    row = value[0] if isinstance(value, list) and value else value
+    if not isinstance(row, Mapping) or "amdsmi_library_version" not in row:
+        return {}
+    names = {"version": "tool.version", "rocm_version": "runtime.version", "amdgpu_version": "driver.version"}
+    return {ours: text for theirs, ours in names.items() if (text := word(row.get(theirs))) is not None}
+
+
+def _without_stump(records: list[Record]) -> list[Record]:
+    """The rows of a cut listing without the last one, where the cut took from it what names a card or tells slices and dies apart."""
+    if len(records) < 2 or (_IDENTITY & records[0].keys()) <= records[-1].keys():
+        return records
+    return records[:-1]
 
 
 def _rows(value: Any, where: str = "", depth: int = 0) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -131,6 +152,8 @@ def from_text(payload: bytes, *, cut: bool = False) -> Listing:
             record.popitem()
         record["gpu"] = number
         records.append(record)
+    if cut:
+        records = _without_stump(records)
     return Listing(tuple(records), short=_FILTERED.search(decode(payload)) is not None)
 
 

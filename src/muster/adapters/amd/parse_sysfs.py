@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flattened files of the kernel: ``path: line``, ``path:`` with an indented block, or ``== path`` with lines below, to lines by path."""
+"""Flattened files of the kernel to lines by path: ``path: line``, ``path:line``, ``path:`` and an indented block, ``== path`` or ``==> path <==`` above."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from muster.formats.text import lines
 
 Files = dict[str, list[str]]
 
-_HEAD = re.compile(r"^== (\S.*?)\s*$")
+_HEAD = re.compile(r"^==>? (\S.*?)(?: <==)?\s*$")
+_TIGHT = re.compile(r"^(/(?:[^/\s]+/)+[^/:\s]+):(.*)$")
 _PATH = re.compile(r"^((?:/|\./)?[A-Za-z0-9_.@:+-]+(?:/[A-Za-z0-9_.@:+-]+)*):(?:\s(.*))?$")
 REFUSED = "!"
 """A line that begins so is the reader's word for a file that it could not read."""
@@ -26,7 +27,7 @@ def files(payload: bytes) -> Files:
             current = head.group(1)
             told.setdefault(current, [])
             continue
-        match = _PATH.match(line) if line[:1] not in (" ", "\t") else None
+        match = (_PATH.match(line) or _TIGHT.match(line)) if line[:1] not in (" ", "\t") else None
         if match is not None and _is_path(match.group(1), current):
             current = match.group(1)
             content = match.group(2)

@@ -71,8 +71,8 @@ _SMI_TABLE = re.compile(
     r"|^GPU(?:\s+XCP)?\s+.*GFX%|^(?:LINK METRIC TABLE|LINK TYPE TABLE|NUMA BW TABLE|CURRENT_PARTITION|ACCESS TABLE):",
     re.MULTILINE,
 )
-_VENDOR = re.compile(r"^\S*/vendor: (0x[0-9a-f]{4})|^\s*PCI_ID=([0-9A-F]{4}):|^\S*/uevent: PCI_ID=([0-9A-F]{4}):", re.MULTILINE)
-_SYSFS = re.compile(r"DRIVER=amdgpu|ras/gpu_vram_bad_pages\s*:|/mem_info_vram_total: |^(?:\S*/)?ras/\w+_err_count\s*:|/module/amdgpu/version: ", re.MULTILINE)
+_VENDOR = re.compile(r"/vendor:?\s*(?:<==\n)?(0x[0-9a-f]{4})\b|^\s*PCI_ID=([0-9A-F]{4}):|/uevent: ?PCI_ID=([0-9A-F]{4}):", re.MULTILINE)
+_SYSFS = re.compile(r"DRIVER=amdgpu|ras/gpu_vram_bad_pages\s*:|/mem_info_vram_total\b|^(?:\S*/)?ras/\w+_err_count\s*:|/module/amdgpu/version\b", re.MULTILINE)
 _KFD = re.compile(r"(?:^|[/ ])nodes/\d+/\S*properties\b", re.MULTILINE)
 _KFD_KEYS = re.compile(r"\b(?:simd_count|gfx_target_version|cpu_cores_count|max_engine_clk_fcompute)\s+\d")
 _FIRMWARE = re.compile(r"^(?:\S+: )?\w[\w ]*feature version: \d+, firmware version: 0x[0-9a-f]+", re.MULTILINE)
@@ -99,6 +99,8 @@ def recognise(head: bytes) -> str | None:
 def _json(text: str) -> str | None:
     if '"amdsmi"' in text and '"gpus"' in text:
         return "amdsmi-json"
+    if '"amdsmi_library_version"' in text:
+        return "amd-smi-json"
     if _ROCM_CARD.search(text) and _ROCM_KEYS.search(text):
         return "rocm-smi-json"
     if _SMI_MEMBERS.search(text) and (_SMI_ROW.search(text) or '"gpu_data"' in text):

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from muster.domain.model.attributes import PARTITION_OWN, Level
+from muster.adapters.amd.slices import join_slices, known
+from muster.domain.model.attributes import ATTRIBUTES, Level
 from muster.domain.model.gather import Gather, Thing, check_power
-from muster.domain.model.names import NameKind, canonical, pci_address, pci_device
+from muster.domain.model.names import NameKind
 from muster.domain.model.observation import Role
 from muster.domain.model.reading import Known
 from muster.spi.adapter import Models
 
-WHOLE = ("spx", "none", "disabled")
 _DIES = 2
 
 
@@ -22,21 +22,7 @@ def settle(gather: Gather, models: Models, *, cut: bool = False) -> list[Thing]:
     for card in gather.cards:
         _model(card, models, cut=cut)
         card.readings = check_power(card.readings)
-    cards = _slices(gather.cards)
-    for card in cards:
-        _profile(card)
-    return _modules(cards, models)
-
-
-def known(card: Thing, key: str) -> str | None:
-    """The text of a known reading, or None."""
-    reading = card.readings.get(key)
-    return str(reading.value) if isinstance(reading, Known) else None
-
-
-def name_of(card: Thing, kind: NameKind) -> str | None:
-    """The card's name of a kind in the form in which names are compared, or None."""
-    return next((canonical(kind, n.value) for n in card.names if n.kind is kind), None)
+    return _modules(join_slices(gather.cards, short=cut), models)
 
 
 def _model(card: Thing, models: Models, *, cut: bool) -> None:
@@ -55,93 +41,6 @@ def _model(card: Thing, models: Models, *, cut: bool) -> None:
         card.value("ecc.enabled", False)
 
 
-def mode(card: Thing) -> str:
-    """The partition mode, "" when none is known."""
-    return (known(card, "partition.mode") or "").lower()
-
-
-def cut(card: Thing) -> bool:
-    """True when the card's mode parts it into slices."""
-    return mode(card) not in (*WHOLE, "")
-
-
-def _slice(card: Thing) -> int | None:
-    text = str(card.vendor.get("partition_id", "")).strip()
-    return int(text) if text.isdigit() and len(text) < 4 else None
-
-
-def _slices(cards: list[Thing]) -> list[Thing]:
-    """Rows that are slices of one card: rows at one PCI device take the mode of that one which states it; rows without an address follow slice 0."""
-    by_device: dict[str, list[Thing]] = defaultdict(list)
-    for card in cards:
-        address = name_of(card, NameKind.PCI_ADDRESS)
-        if address is not None and pci_address(address) is not None:
-            by_device[pci_device(address)].append(card)
-    gone: set[int] = set()
-    for rows in by_device.values():
-        if len(rows) > 1:
-            gone |= _one_device(rows)
-    kept = [card for card in cards if id(card) not in gone]
-    return _without_address(kept)
-
-
-def _one_device(rows: list[Thing]) -> set[int]:
-    stated = next((row for row in rows if cut(row)), None)
-    if stated is not None:
-        for row in rows:
-            for key in ("partition.mode", "partition.memory_mode"):
-                if key in stated.readings:
-                    row.put(key, stated.readings[key])
-        return set()
-    slices = [_slice(row) for row in rows]
-    if len(set(slices)) != len(rows) or None in slices or mode(rows[0]) in WHOLE:
-        return set()
-    first = min(rows, key=lambda row: _slice(row) or 0)
-    for row in sorted(rows, key=lambda row: _slice(row) or 0):
-        _hang(first, row)
-    first.names = {n for n in first.names if n.kind is not NameKind.VENDOR_UUID}
-    return {id(row) for row in rows if row is not first}
-
-
-def _without_address(cards: list[Thing]) -> list[Thing]:
-    """In a partition table that prints no addresses, the rows behind slice 0 of a parted card are its other slices."""
-    kept: list[Thing] = []
-    owner: Thing | None = None
-    for card in cards:
-        slice_ = _slice(card)
-        if slice_ is None or name_of(card, NameKind.PCI_ADDRESS) is not None or (owner is None and not cut(card)):
-            owner = None
-            kept.append(card)
-        elif slice_ == 0 or owner is None:
-            owner = card if cut(card) else None
-            kept.append(card)
-            if owner is not None:
-                _hang(owner, card)
-        else:
-            _hang(owner, card)
-    return kept
-
-
-def _hang(card: Thing, row: Thing) -> None:
-    """Puts what ``row`` says of its slice under ``card``, named by the slice's own names."""
-    part = card.partition(_slice(row))
-    address, uuid = name_of(row, NameKind.PCI_ADDRESS), next((n.value for n in row.names if n.kind is NameKind.VENDOR_UUID), None)
-    part.named(index=_slice(row), pci_address=address, vendor_uuid=uuid)
-    memory_mode = known(card, "partition.memory_mode")
-    if cut(card):
-        part.value("partition.profile", f"{mode(card)}_{memory_mode}" if memory_mode else mode(card))
-    for key, reading in row.readings.items():
-        if key in PARTITION_OWN and not key.startswith("memory."):
-            part.put(key, reading)
-
-
-def _profile(card: Thing) -> None:
-    """A row in a partition mode is said with its profile, so that the fold knows it for a slice."""
-    if cut(card) and name_of(card, NameKind.PCI_ADDRESS) is not None:
-        memory_mode = known(card, "partition.memory_mode")
-        card.value("partition.profile", f"{mode(card)}_{memory_mode}" if memory_mode else mode(card))
-
-
 def _modules(cards: list[Thing], models: Models) -> list[Thing]:
     """Two dies on one module: rows of a two-die model that share what names the module are its devices."""
     modules: dict[tuple[str, str], list[Thing]] = defaultdict(list)
@@ -158,7 +57,7 @@ def _modules(cards: list[Thing], models: Models) -> list[Thing]:
     for each in order:
         if isinstance(each, Thing):
             told.append(each)
-        elif len(modules[each]) == _DIES:
+        elif len(modules[each]) <= _DIES:
             told.append(_join(modules[each]))
         else:
             told.extend(modules[each])
@@ -194,8 +93,11 @@ def _join(dies: list[Thing]) -> Thing:
         card.tell("board", board)
     elif first.vendor.get("product_serial"):
         card.named(serial=str(first.vendor["product_serial"]))
+    if not card.names:
+        card.names = {n for n in first.names if n.kind in (NameKind.PCI_ADDRESS, NameKind.INDEX)}
     for key, reading in first.readings.items():
-        if key.startswith(("product.", "platform.")) and all(die.readings.get(key) == reading for die in dies):
+        entry = ATTRIBUTES.get(key)
+        if entry is not None and entry.of is Level.CARD and all(die.readings.get(key) == reading for die in dies):
             card.put(key, reading)
     for place, die in enumerate(dies):
         device = card.device(place)

@@ -27,3 +27,8 @@ def die(words: str | Sequence[int] | None) -> str | None:
 def hex_code(code: int) -> str:
     """A fault code as the tools and catalogues spell it: upper-case hex digits, eight at least."""
     return f"{code & 0xFFFFFFFFF:08X}"
+
+
+def digits(text: str | None, most: int = 18) -> bool:
+    """True for a plain number of at most ``most`` ASCII digits."""
+    return text is not None and text.isascii() and text.isdigit() and len(text) <= most

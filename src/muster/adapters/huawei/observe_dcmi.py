@@ -60,9 +60,10 @@ def _outcome(listed: int, cards: int, promised: Any, lost: list[dict[str, Any]])
 def _card(found: Gather, told: Mapping[str, Any]) -> None:
     card = found.card(told["card_id"]).named(index=told["card_id"])
     card.put("driver.version", found.node.readings.get("driver.version"))
-    chips = [chip for chip in _list(told.get("devices")) if isinstance(chip, dict)]
-    addresses = {address for chip in chips if (address := _address(chip))}
-    shared = len(addresses) == 1
+    known = [chip for chip in _list(told.get("devices")) if isinstance(chip, dict) and isinstance(chip.get("device_id"), int)]
+    chips = list({chip["device_id"]: chip for chip in reversed(known)}.values())[::-1]
+    addresses = [address for chip in chips if (address := _address(chip))]
+    shared = len(set(addresses)) == 1 and len(addresses) == len(chips)
     for chip in chips:
         _names_of_board(card, chip)
         thing = card if len(chips) == 1 else card.device(chip.get("device_id"))
@@ -149,19 +150,21 @@ def _ecc(thing: Thing, chip: Mapping[str, Any]) -> None:
 
 def _health(thing: Thing, chip: Mapping[str, Any]) -> None:
     health = _reading(chip.get("health"), lambda v: v)
-    if isinstance(health, Known) and health.value != _NOT_HERE:
+    if _value(chip.get("health")) == _NOT_HERE:
+        health = Absent(Why.DEVICE_LOST, "the device is not there or not started")
+    if isinstance(health, Known):
         thing.value("health.vendor", str(health.value)).value("health.reported", _HEALTH.get(health.value, "unknown"))
-    elif health is not None:
-        why = health if isinstance(health, Absent) else Absent(Why.DEVICE_LOST, "the device is not there or not started")
-        thing.put("health.vendor", why).put("health.reported", why)
-    thing.put("fault.codes", _reading(chip.get("error_codes"), lambda v: sorted({hex_code(code) for code in v if isinstance(code, int)})))
+    else:
+        thing.put("health.vendor", health).put("health.reported", health)
+    thing.put("fault.codes", _listing(chip.get("error_codes"), lambda v: sorted({hex_code(code) for code in v if isinstance(code, int)})))
 
 
 def _processes(thing: Thing, chip: Mapping[str, Any]) -> None:
     def rows(listed: Iterable[Any]) -> list[dict[str, Any]]:
-        return [{"pid": row["pid"], "memory.used": row["bytes"]} for row in listed if isinstance(row, dict) and isinstance(row.get("pid"), int)]
+        found = [row for row in listed if isinstance(row, dict) and isinstance(row.get("pid"), int)]
+        return [{"pid": row["pid"], **({"memory.used": row["bytes"]} if isinstance(row.get("bytes"), int) else {})} for row in found]
 
-    thing.put("processes", _reading(chip.get("processes"), rows))
+    thing.put("processes", _listing(chip.get("processes"), rows))
 
 
 def _power(card: Thing, told: Mapping[str, Any], chips: list[dict[str, Any]]) -> None:
@@ -197,9 +200,17 @@ def _reading(call: Any, convert: Any) -> Reading | None:
     value = call.get("value")
     if value == _NOT_HERE and not isinstance(value, bool):
         return Absent(Why.NOT_SUPPORTED, "0xffffffff")
-    if isinstance(value, bool) or not isinstance(value, int | list):
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _NOT_HERE**2:
         return Absent(Why.UNREADABLE, repr(value)[:80])
     return Known(convert(value))
+
+
+def _listing(call: Any, convert: Any) -> Reading | None:
+    """The same for a call that gives a list."""
+    if _rc(call) != 0 or not isinstance(call, dict):
+        return _reading(call, convert)
+    value = call.get("value")
+    return Known(convert(value)) if isinstance(value, list) else Absent(Why.UNREADABLE, repr(value)[:80])
 
 
 def _positive(call: Any, convert: Any) -> Reading | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from muster.adapters.huawei.names import die, hex_code
+from muster.adapters.huawei.names import die, digits, hex_code
 from muster.adapters.huawei.parse_exporter import Chip, Page
 from muster.domain.model.attributes import Level
 from muster.domain.model.gather import Gather, Thing
@@ -159,7 +159,7 @@ def _holders(thing: Thing, chip: Chip) -> None:
     rows: list[dict[str, object]] = []
     for labels, value in chip.processes:
         pid = labels.get("process_id", "")
-        if pid.isdigit() and len(pid) < 19:
+        if digits(pid) and len(pid) < 19:
             row: dict[str, object] = {"pid": int(pid)}
             if math.isfinite(value) and value >= 0:
                 row["memory.used"] = scaled(_exact(value), MIB)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from muster.adapters.huawei.names import die
+from muster.adapters.huawei.names import die, digits
 from muster.adapters.huawei.parse_logs import FaultLog
 from muster.domain.model.attributes import Level
 from muster.domain.model.gather import Gather
@@ -39,7 +39,7 @@ def soft_share(found: dict[str, str]) -> Gather:
     """The card that a container's slice lies on: the quota is the slice's, the die id is the whole chip's."""
     cards = Gather()
     physical = found.get("physical-npu-id", "")
-    if not physical.isdigit():
+    if not digits(physical):
         return cards
     card = cards.card(physical).named(index=physical, vendor_uuid=die(found.get("shm-id")))
     slot = found.get("virtual-npu-id", "0")

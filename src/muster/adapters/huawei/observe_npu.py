@@ -8,10 +8,11 @@ has one sensor: the first die prints it, and the other die has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from muster.adapters.huawei import words
+from muster.adapters.huawei.names import digits
 from muster.adapters.huawei.observe_chip import Fields, fill
 from muster.adapters.huawei.said import Of, Process, Record, Said
 from muster.domain.model.attributes import Level
@@ -118,7 +119,7 @@ def _key(record: Record) -> str | None:
 
 
 def _foreign(ident: str | None) -> bool:
-    return ident is not None and ident.isdigit() and int(ident[:9]) >= FOREIGN_ID
+    return ident is not None and digits(ident) and int(ident[:9]) >= FOREIGN_ID
 
 
 def _sole_chips(records: Iterable[Record], alone: str | None) -> dict[str | None, bool]:
@@ -181,14 +182,14 @@ def _card(found: Gather, npu: _Npu, said: Said) -> None:
 
 
 def _devices(card: Thing, npu: _Npu, name: str) -> None:
-    addresses = {address for chip in npu.chips.values() if (address := _address(chip))}
-    shared = len(addresses) == 1
+    addresses = [address for chip in npu.chips.values() if (address := _address(chip))]
+    shared = len(set(addresses)) == 1 and (len(addresses) > 1 or "310P" in name)
     if shared:
-        card.named(pci_address=next(iter(addresses)))
+        card.named(pci_address=addresses[0])
     for ident, chip in npu.chips.items():
         device = npu.targets[ident] = card.device(ident)
         position = words.first({key: text for key, (_, text) in chip.fields.items()}, _POSITION)
-        device.named(index=position if position is not None and position.isdigit() else None)
+        device.named(index=position if position is not None and digits(position) else None)
         fields = {key: value for key, value in chip.fields.items() if not (shared and key in ("bus-id", "pcie bus info"))}
         serial = fields.pop("serial number", None)
         if serial:
@@ -272,10 +273,11 @@ def _soft_slice(card: Thing, npu: _Npu) -> None:
 
 def _processes(npus: list[_Npu], said: Said) -> None:
     rows: dict[int, tuple[Thing, list[dict[str, object]]]] = {}
-    for thing in [target for ident, chip in said.idle for target in _targets(npus, ident, chip)]:
+    by = {npu.key: npu for npu in npus}
+    for thing in [target for ident, chip in said.idle for target in _targets(by, ident, chip)]:
         rows.setdefault(id(thing), (thing, []))
     for process in said.processes:
-        for thing in _targets(npus, process.npu, process.chip)[:1]:
+        for thing in _targets(by, process.npu, process.chip)[:1]:
             rows.setdefault(id(thing), (thing, []))[1].append(_process(process))
     for thing, listed in rows.values():
         thing.value("processes", listed)
@@ -285,23 +287,25 @@ def _process(process: Process) -> dict[str, object]:
     row: dict[str, object] = {"pid": process.pid}
     if process.name and marker(process.name) is None:
         row["name"] = process.name
-    if process.memory.isdigit() and len(process.memory) < 10:
+    if digits(process.memory) and len(process.memory) < 10:
         row["memory.used"] = from_mib(int(process.memory))
     return row
 
 
-def _targets(npus: list[_Npu], ident: str | None, chip: str | None) -> list[Thing]:
-    for npu in npus:
-        if npu.key == (ident.lstrip("0") or "0" if ident else ident):
-            if not npu.several:
-                return [npu.card] if npu.card else []
-            return [thing for key, thing in npu.targets.items() if key == chip] if chip else list(npu.targets.values())
-    return []
+def _targets(by: Mapping[str | None, _Npu], ident: str | None, chip: str | None) -> list[Thing]:
+    """The card or devices that a process or slice row means."""
+    npu = by.get(ident.lstrip("0") or "0" if ident else ident)
+    if npu is None or npu.card is None:
+        return []
+    if not npu.several:
+        return [npu.card]
+    return [thing for key, thing in npu.targets.items() if key == chip] if chip else list(npu.targets.values())
 
 
 def _slices(npus: list[_Npu], said: Said) -> None:
+    by = {npu.key: npu for npu in npus}
     for piece in said.slices:
-        for thing in (_targets(npus, piece.npu, piece.chip) or [n.card for n in npus[:1] if n.card is not None and len(npus) == 1])[:1]:
+        for thing in (_targets(by, piece.npu, piece.chip) or [n.card for n in npus[:1] if n.card is not None and len(npus) == 1])[:1]:
             part = thing.partition(piece.ident).named(index=piece.ident)
             thing.value("partition.mode", "vnpu")
             part.put("partition.profile", Known(piece.template) if marker(piece.template) is None else Absent(Why.NOT_REPORTED, piece.template))
@@ -309,12 +313,13 @@ def _slices(npus: list[_Npu], said: Said) -> None:
 
 def _ports(found: Gather, npus: list[_Npu], said: Said) -> None:
     """The network tool counts chips by device node: the physical id where cards have several chips, else the NPU id."""
+    by = {npu.key: npu for npu in npus}
     physical = {_index(thing): thing for npu in npus if npu.several for thing in npu.targets.values()}
     for record in said.records:
         if record.of is not Of.PORT or record.npu is None:
             continue
         key = record.npu.lstrip("0") or "0"
-        thing = physical.get(key) if physical else next((npu.card for npu in npus if npu.key == key), None)
+        thing = physical.get(key) if physical else by[key].card if key in by else None
         if thing is None:
             thing = found.card(key if not physical else f"port {key}").named(index=key)
         state = record.fields.get("link_stat.newest record") or record.fields.get("link.link status", "")

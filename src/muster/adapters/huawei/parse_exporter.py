@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from muster.adapters.huawei.names import digits
 from muster.formats.prometheus import Sample
 
 _PREFIXES = ("npu_chip_info_", "npu_chip_")
@@ -46,7 +47,7 @@ def read(samples: Iterable[Sample]) -> Page:
             page.totals[sample.name] = sample.value
         elif sample.name == "npu_exporter_version_info":
             page.version = sample.labels.get("exporterVersion", "")
-        elif sample.name.startswith(("npu_chip_", "vnpu_pod_")) and sample.labels.get("id", "").isdigit():
+        elif sample.name.startswith(("npu_chip_", "vnpu_pod_")) and digits(sample.labels.get("id", "")):
             _sample(page.chip(sample.labels["id"].lstrip("0") or "0"), sample)
     return page
 
@@ -61,7 +62,7 @@ def _sample(chip: Chip, sample: Sample) -> None:
         chip.slices.setdefault(piece, {}).setdefault(sample.name.removeprefix("vnpu_pod_"), sample.value)
         return
     family = next(sample.name.removeprefix(prefix) for prefix in _PREFIXES if sample.name.startswith(prefix))
-    if family == "error_code" or (family.startswith("error_code_") and family.removeprefix("error_code_").isdigit()):
+    if family == "error_code" or (family.startswith("error_code_") and digits(family.removeprefix("error_code_"))):
         chip.codes.append(sample.value)
     elif family == "process_info":
         chip.processes.append((sample.labels, sample.value))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from muster.adapters.huawei.names import digits
 from muster.adapters.huawei.said import Of, Record, Said
 
 _ENDS = {"id", "phy-id", "name", "count", "type"}
@@ -46,16 +47,19 @@ def _row(names: list[str], cells: list[str], said: Said, *, cut: bool) -> None:
     if cut:
         cells = cells[:-1]
         said.cut = True
-    if not cells or not cells[0].isdigit() or len(cells) < 2:
+    if not cells or not digits(cells[0]) or len(cells) < 2:
         return
     fields = dict(zip(names, cells, strict=False))
-    if len(cells) >= len(names):
+    if cut:
+        fields.pop(names[-1], None)
+    elif len(cells) >= len(names):
         fields[names[-1]] = " ".join(cells[len(names) - 1 :])
-    if not all(text.isdigit() or text == "-" for key, text in fields.items() if key.lower().endswith("id")):
+    if not all(digits(text) or text == "-" for key, text in fields.items() if key.lower().endswith("id")):
         said.cut = True
         fields = {names[0]: cells[0]}
     name = fields.get("Chip Name", "").lower()
     if name.startswith(_NOT_CHIPS) or fields.get("Chip Logic ID") == "-":
         return
-    npu, chip = fields.pop(names[0]), fields.pop("Chip ID", None)
-    said.records.append(Record(of=Of.CHIP, npu=npu, chip=chip, fields=fields, listed="mapping"))
+    fields.pop(names[0], None)
+    chip = fields.pop("Chip ID", None)
+    said.records.append(Record(of=Of.CHIP, npu=cells[0], chip=chip, fields=fields, listed="mapping"))

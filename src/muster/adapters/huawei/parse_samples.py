@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from muster.adapters.huawei.names import digits
 from muster.adapters.huawei.said import Of, Record, Said
 from muster.formats.csvtext import Row, Table
 from muster.formats.csvtext import read as table_of
@@ -46,9 +47,9 @@ def _newest(table: Table, rows: list[Row], ident: str) -> dict[str, Row]:
     found: dict[str, tuple[float, Row]] = {}
     for place, row in enumerate(rows):
         key, stamp = row.cells.get(ident, ""), row.cells.get(time, "")
-        if not key.isdigit() or row.ragged:
+        if not digits(key) or row.ragged:
             continue
-        at = float(stamp) if stamp.isdigit() and len(stamp) < 20 else float(place)
+        at = float(stamp) if digits(stamp) and len(stamp) < 20 else float(place)
         if key not in found or at >= found[key][0]:
             found[key] = (at, row)
     return {key: row for key, (_, row) in found.items()}

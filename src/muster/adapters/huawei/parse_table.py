@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from muster.adapters.huawei.names import digits
 from muster.adapters.huawei.said import Of, Process, Record, Said, Slice
 from muster.domain.model.names import pci_address
 from muster.formats.boxes import Row, is_ruler, pair, rows, words
@@ -36,6 +37,8 @@ class _Table:
         self.chip: tuple[str | None, str] | None = None
         self.mode = "chips"
         self.processes = False
+        self.known = {record.npu for record in said.records}
+        self.seen = set(said.processes)
         self.npu_of_slices: str | None = None
 
     def row(self, row: Row) -> None:
@@ -83,7 +86,7 @@ class _Table:
     def _top(self, row: Row, first: str) -> None:
         ident, _, name = first.partition(" ")
         name = name.strip()
-        if not ident.isdigit() or not name or (name.isdigit() and len(name) < 3) or len(row.cells) < 2:
+        if not digits(ident) or not name or (digits(name) and len(name) < 3) or len(row.cells) < 2:
             return
         fields = pair(self.top_header or _TOP, row)
         fields["Name"] = name if row.closed or len(row.cells) > 1 else ""
@@ -103,6 +106,7 @@ class _Table:
         self.chip = (fields.get("Bus-Id"), chip)
         self.said.cut = self.said.cut or top is None or bool(cut)
         above = top or Record(of=Of.CHIP, fields={})
+        self.known.add(above.npu)
         self.said.records.append(
             Record(of=Of.CHIP, npu=above.npu, chip=chip or None, fields={**above.fields, **fields}, listed="table", cut=above.cut | cut),
         )
@@ -121,22 +125,24 @@ class _Table:
         """A name line whose bus line never came: the NPU is there, and the text was cut."""
         if self.top is not None and self.chip is None:
             self.said.cut = True
-            if all(r.npu != self.top.npu for r in self.said.records):
+            if self.top.npu not in self.known:
+                self.known.add(self.top.npu)
                 board = {key: text for key, text in self.top.fields.items() if key in ("Name", "Power(W)") or "Phy-ID" not in self.columns}
                 self.said.records.append(Record(of=Of.NPU, npu=self.top.npu, fields=board, cut=self.top.cut, listed="table"))
         self.top = None
 
     def _process(self, row: Row, first: str, second: str) -> None:
-        if len(row.cells) < 3 or not second.isdigit():
+        if len(row.cells) < 3 or not digits(second):
             return
         ids = [word for _, word in words(first)]
         memory = row.cell(len(row.cells) - 1) if row.closed and len(row.cells) > 3 else ""
         process = Process(npu=ids[0] if ids else None, chip=ids[1] if len(ids) > 1 else None, pid=int(second[:18]), name=row.cell(2), memory=memory)
-        if process not in self.said.processes:
+        if process not in self.seen:
+            self.seen.add(process)
             self.said.processes.append(process)
 
     def _slice(self, row: Row, first: str) -> None:
-        if first.isdigit() and row.closed and len(row.cells) > 1:
+        if digits(first) and row.closed and len(row.cells) > 1:
             self.said.slices.append(Slice(npu=self.npu_of_slices, chip=None, ident=first, template=row.cell(len(row.cells) - 1)))
 
 
@@ -183,7 +189,7 @@ def _adopt(records: list[Record]) -> list[Record]:
         return records
     found = list(records)
     for place, record in enumerate(records):
-        if record.npu is None and record.chip is not None and record.chip.isdigit():
+        if record.npu is None and record.chip is not None and digits(record.chip):
             chip = int(record.chip[:6])
             before = found[place - 1] if place else None
             after = records[place + 1] if place + 1 < len(records) else None

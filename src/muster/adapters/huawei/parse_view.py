@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from muster.adapters.huawei.names import digits
 from muster.adapters.huawei.said import Of, Process, Record, Said
 
 _PAIR = re.compile(r"^\s*([A-Za-z][A-Za-z0-9 ()/%._-]{0,60}?)\s*:(?:\s+|$)(.*)$")
@@ -53,11 +54,11 @@ class _View:
         """Takes one pair."""
         word = key.lower()
         if word in ("total count", "card count"):
-            self.said.total = int(text) if text.isdigit() and len(text) < 6 else self.said.total
+            self.said.total = int(text) if digits(text) and len(text) < 6 else self.said.total
         elif word == "npu id":
             self.end()
-            self.npu = text if text.isdigit() else self.npu
-            self.npus.update([text] if text.isdigit() else [])
+            self.npu = text if digits(text) else self.npu
+            self.npus.update([text] if digits(text) else [])
         elif word == "chip count":
             self.count = text
             self._say(Of.NPU, None, {key: text})

@@ -49,10 +49,12 @@ _RULES = (
     _rule("hotplug", "link_down", "Slot(", r"^(?:\S+ \S+: )?pciehp: Slot\((?P<slot>[^)]{1,32})\): Link Down"),
     _rule("hotplug", "card_not_present", "Slot(", r"^(?:\S+ \S+: )?pciehp: Slot\((?P<slot>[^)]{1,32})\): Card not present"),
     _rule("hotplug", "power_fault", "Slot(", r"^(?:\S+ \S+: )?pciehp: Slot\((?P<slot>[^)]{1,32})\): Power fault"),
-    _rule("pci", "power_state", "power state", _WHO + r"(?:Refused to change power state|(?:can't|Unable to) change power state|not ready \d+ms after)"),
+    _rule("pci", "power_state", "power state", _WHO + r"(?:Refused to change power state|(?:can't|Unable to) change power state)"),
     _rule("pci", "not_ready", "not ready", _WHO + r"not ready \d+ms after .*; giving up"),
     _rule("iommu", "fault", "fault", r"^DMAR: .*Request device \[(?P<address>[0-9a-f:.]{7,13})\].*fault"),
-    _rule("iommu", "fault", "IO_PAGE_FAULT", rf"^(?:\S+ {_ADDRESS}: )?AMD-Vi: Event logged \[IO_PAGE_FAULT(?: device=(?P<device>[0-9a-f:.]{{7,13}}))?"),
+    _rule(
+        "iommu", "fault", "IO_PAGE_FAULT", rf"^(?:\S+ {_ADDRESS}: )?[A-Z]{{2,8}}-Vi: Event logged \[IO_PAGE_FAULT(?: device=(?P<device>[0-9a-f:.]{{7,13}}))?"
+    ),
 )
 
 

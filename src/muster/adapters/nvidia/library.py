@@ -85,12 +85,15 @@ def _call(nvml: Any, name: str, *arguments: Any) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", errors="replace")
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) or hasattr(value, "_length_"):
+        value = list(value)
+        if value and all(isinstance(each, int | float) for each in value):
+            return {str(place): each for place, each in enumerate(value)}  # by place, so that no copy of the text can shift it
         return [_plain(each) for each in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    fields = getattr(value, "_fields_", None)
-    return {field[0]: _plain(getattr(value, field[0])) for field in fields} if fields else str(value)
+    names = [field[0] for field in getattr(value, "_fields_", ())] or list(getattr(value, "__dict__", ()))
+    return {name: _plain(getattr(value, name)) for name in names} if names else str(value)
 
 
 def _all(nvml: Any) -> dict[str, Any]:
@@ -173,12 +176,12 @@ def _reference(structure: Any) -> Any:
 
 def _links(nvml: Any, handle: Any) -> Any:
     """State of each fast link, up to the first number that the card does not have."""
-    states: list[int] = []
+    states: dict[str, int] = {}
     for link in range(LINKS):
         state = _call(nvml, "nvmlDeviceGetNvLinkState", handle, link)
         if not isinstance(state, int):
             return {"states": states} if states else state
-        states.append(state)
+        states[str(link)] = state
     return {"states": states}
 
 
@@ -186,9 +189,9 @@ def _processes(nvml: Any, handle: Any) -> Any:
     told: dict[int, dict[str, Any]] = {}
     for kind, name in (("C", "nvmlDeviceGetComputeRunningProcesses"), ("G", "nvmlDeviceGetGraphicsRunningProcesses")):
         rows = _call(nvml, name, handle)
-        if isinstance(rows, dict):
+        if not isinstance(rows, list):
             return rows
-        for row in rows:
+        for row in (row for row in rows if isinstance(row, dict) and "pid" in row):
             one = told.setdefault(row["pid"], {"pid": row["pid"], "kind": "", "memory_bytes": row.get("usedGpuMemory")})
             one["kind"] = f"{one['kind']}+{kind}" if one["kind"] else kind
             one["gpu_instance_id"], one["compute_instance_id"] = row.get("gpuInstanceId"), row.get("computeInstanceId")
@@ -199,7 +202,7 @@ def _processes(nvml: Any, handle: Any) -> Any:
 
 
 def _instances(nvml: Any, handle: Any, mode: Any) -> Iterator[dict[str, Any]]:
-    if not isinstance(mode, list) or mode[0] != 1:
+    if not isinstance(mode, dict) or mode.get("0") != 1:
         return
     most = _call(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle)
     for index in range(most if isinstance(most, int) else 0):
@@ -243,6 +246,8 @@ _CALLS: _Calls = (
     ("utilization", "nvmlDeviceGetUtilizationRates", ()),
     ("encoder_percent", "nvmlDeviceGetEncoderUtilization", ()),
     ("decoder_percent", "nvmlDeviceGetDecoderUtilization", ()),
+    ("jpeg_percent", "nvmlDeviceGetJpgUtilization", ()),
+    ("ofa_percent", "nvmlDeviceGetOfaUtilization", ()),
     ("temperature_c", "nvmlDeviceGetTemperature", (0,)),
     ("temperature_margin_c", "nvmlDeviceGetMarginTemperature", ()),
     ("temperature_shutdown_c", "nvmlDeviceGetTemperatureThreshold", (0,)),

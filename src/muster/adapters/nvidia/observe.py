@@ -10,12 +10,14 @@ from muster.adapters.nvidia.observe_state import put_errors, put_fabric, put_sta
 from muster.adapters.nvidia.readings import first, measure, words
 from muster.domain.model.gather import Gather, Thing, check_power
 from muster.domain.model.names import NameKind, names_nothing
-from muster.domain.model.reading import Absent, Known, Reading, Why
+from muster.domain.model.reading import Absent, Known, Why
 from muster.formats.csvtext import Sign, common, sign_of
 from muster.formats.numbers import marker
 from muster.spi.adapter import Model, Models
 
 RUNTIME = "cuda"
+_SAID = ("clocks_event_reasons", "ecc.errors.", "remapped_rows", "retired_pages", "serial", "uuid", "index", "xid.last", "timestamp", "count", "driver_version")
+"""Fields that the readings and names say whole, with nothing of the vendor's own lost."""
 LOWEST_LIMIT = 50
 """No part is slowed down below this many degrees; what is printed there is a distance to the limit."""
 
@@ -270,9 +272,10 @@ def _put_lost(board: Board, card: Thing) -> None:
 
 
 def _put_vendor(board: Board, card: Thing) -> None:
-    kept = {name: text for name, text in board.fields.items() if name not in _USED and isinstance(text, str)}
-    for name, text in {**kept, **board.extra}.items():
-        card.tell(name, text)
+    kept = {name: text for name, text in board.fields.items() if name not in _USED and not name.startswith(_SAID)}
+    for name, text in {**board.extra, **kept}.items():
+        if not isinstance(text, str) or marker(text) is None:
+            card.tell(name, text.detail if isinstance(text, Absent) else text)
 
 
 def put_model(card: Thing, board: Board, models: Models) -> None:
@@ -293,8 +296,3 @@ def _put_facts(card: Thing, model: Model) -> None:
             taken.append(key)
     if taken:
         card.tell("model", {"key": model.key, "name": model.name, "source": model.source, "confidence": model.confidence, "facts": taken})
-
-
-def unreadable(text: str) -> Reading:
-    """What stands for a value that the text shows but nobody can read."""
-    return Absent(Why.UNREADABLE, text[:80])

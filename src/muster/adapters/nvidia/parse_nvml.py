@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from muster.adapters.nvidia.board import Board, Listing, Process, Slice
 from muster.domain.model.reading import Absent, Why
 from muster.domain.model.source import Outcome
+from muster.formats.jsontext import first
 
 WHY: dict[int, Why] = {
     2: Why.NOT_SUPPORTED,
@@ -62,8 +62,6 @@ _SCALARS: tuple[tuple[str, str, str], ...] = (
     ("vbios_version", "vbios_version", ""),
     ("gsp_firmware_version", "gsp_firmware_version", ""),
     ("inforom_image", "inforom.img", ""),
-    ("encoder_percent", "utilization.encoder", "%"),
-    ("decoder_percent", "utilization.decoder", "%"),
     ("temperature_c", "temperature.gpu", "C"),
     ("temperature_margin_c", "temperature.gpu.tlimit", "C"),
     ("temperature_shutdown_c", "temperature.shutdown", "C"),
@@ -118,17 +116,19 @@ _LISTS = (
     ("power_limits_mw", ("power.min_limit", "power.max_limit"), "mW"),
     ("ecc_mode", ("ecc.mode.current", "ecc.mode.pending"), ""),
     ("mig_mode", ("mig.mode.current", "mig.mode.pending"), ""),
+    ("encoder_percent", ("utilization.encoder",), "%"),
+    ("decoder_percent", ("utilization.decoder",), "%"),
+    ("jpeg_percent", ("utilization.jpeg",), "%"),
+    ("ofa_percent", ("utilization.ofa",), "%"),
     ("remapped_rows", ("remapped_rows.correctable", "remapped_rows.uncorrectable", "remapped_rows.pending", "remapped_rows.failure"), ""),
 )
 
 
 def parse(payload: bytes) -> tuple[Listing, Outcome | None]:
     """Cards of a snapshot and, where the library did not start, the outcome of that. Anything that is no snapshot is ``unreadable``."""
-    try:
-        told = json.loads(payload.decode("utf-8", errors="replace").replace("\x00", ""))
-    except (ValueError, RecursionError):
-        return Listing(cut=True), Outcome.UNREADABLE
-    if not isinstance(told, dict):
+    document = first(payload)
+    told = document.value if document is not None else None
+    if document is None or not isinstance(told, dict):
         return Listing(cut=True), Outcome.UNREADABLE
     error = told.get("error")
     if isinstance(error, dict):
@@ -140,7 +140,8 @@ def parse(payload: bytes) -> tuple[Listing, Outcome | None]:
     found = Listing(head=_head(told), boards=[_board(gpu) for gpu in gpus if isinstance(gpu, dict)])
     count = told.get("count")
     found.attached = count if isinstance(count, int) else None
-    found.whole = found.attached == len(found.boards)
+    found.cut = document.cut
+    found.whole = not found.cut and found.attached == len(found.boards)
     return found, None
 
 
@@ -163,9 +164,9 @@ def _text(value: Any, unit: str) -> str | Absent | None:
     absent = _absent(value)
     if absent is not None:
         return absent
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if not isinstance(value, int | float | str):
         return None
-    return f"{value} {unit}".rstrip()
+    return f"{int(value) if isinstance(value, bool) else value} {unit}".rstrip()
 
 
 def _board(gpu: Mapping[str, Any]) -> Board:
@@ -205,7 +206,7 @@ def _pairs(board: Board, value: Any, parts: Mapping[str, tuple[str, str]]) -> No
 def _listed(board: Board, value: Any, names: tuple[str, ...], unit: str) -> None:
     absent = _absent(value)
     for place, name in enumerate(names):
-        board.offer(name, absent or (_text(value[place], unit) if isinstance(value, list) and place < len(value) else None))
+        board.offer(name, absent or (_text(value.get(str(place)), unit) if isinstance(value, Mapping) else None))
 
 
 def _special(board: Board, gpu: Mapping[str, Any]) -> None:
@@ -216,8 +217,8 @@ def _special(board: Board, gpu: Mapping[str, Any]) -> None:
             number = pci.get(key)
             board.offer(name, f"0x{number:08X}" if isinstance(number, int) and 0 <= number < 1 << 32 else None)
     capability = gpu.get("compute_capability")
-    if isinstance(capability, list) and len(capability) == 2:
-        board.offer("compute_cap", ".".join(map(str, capability)))
+    if isinstance(capability, Mapping) and "error" not in capability:
+        board.offer("compute_cap", ".".join(str(part) for part in capability.values()))
     board.offer("numa.node", _node(gpu.get("memory_affinity")))
     state = gpu.get("performance_state")
     board.offer("pstate", f"P{state}" if isinstance(state, int) and state < 16 else _absent(state))
@@ -232,9 +233,10 @@ def _special(board: Board, gpu: Mapping[str, Any]) -> None:
 
 def _node(words: Any) -> str | Absent | None:
     """The one host memory node that is near, from a mask of nodes."""
-    if not isinstance(words, list) or not all(isinstance(word, int) for word in words):
-        return _absent(words)
-    near = [64 * place + bit for place, word in enumerate(words) for bit in range(64) if word >> bit & 1]
+    absent = _absent(words)
+    if absent is not None or not isinstance(words, Mapping) or not all(isinstance(word, int) and str(place).isdecimal() for place, word in words.items()):
+        return absent
+    near = [64 * int(place) + bit for place, word in words.items() for bit in range(64) if word >> bit & 1]
     return str(near[0]) if len(near) == 1 else None
 
 
@@ -254,9 +256,9 @@ def _fabric(board: Board, fabric: Any) -> None:
 def _links(board: Board, links: Any) -> None:
     absent = _absent(links)
     states = links.get("states") if isinstance(links, Mapping) else None
-    if isinstance(states, list) and states:
+    if isinstance(states, Mapping) and states:
         board.offer("links.total", str(len(states)))
-        board.offer("links.active", str(sum(1 for state in states if state == 1)))
+        board.offer("links.active", str(sum(1 for state in states.values() if state == 1)))
     elif absent is not None:
         board.offer("links.total", absent)
         board.offer("links.active", absent)

@@ -158,10 +158,12 @@ def _take(board: Board, part: Slice | None, stem: str, sample: Sample) -> None:
             times[_TIMES[stem]] = sample.value / 1e9
     elif stem.removesuffix("_total") in _LINK_ERRORS:
         _link_errors(board, stem.removesuffix("_total"), sample)
+    elif _blank(sample.value) is not None:
+        return
     elif part is not None:
         part.fields.setdefault(f"vendor.{sample.name}", f"{sample.value:g}")
     else:
-        board.extra.setdefault(sample.name, sample.value if sample.value == sample.value else "NaN")
+        board.extra.setdefault(sample.name, sample.value)
 
 
 def _set(board: Board, name: str, value: str | Absent, *, newest: bool) -> None:

@@ -11,13 +11,13 @@ from muster.domain.model.errors import InputError
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _AGO = re.compile(r"^-(\d{1,9}(?:\.\d{1,6})?)([smhdw])$")
 _FULL = re.compile(r"^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)([Zz]|[+\- ]\d{2}:\d{2})$")
-_LAST = 253402300799.0
+LATEST = 253402300799.0
 """The last second of the year 9999."""
 
 
 def rfc3339(at: float) -> str:
     """Seconds since the epoch as ``2026-08-01T12:00:00Z``, with milliseconds where there are any; beyond the calendar the nearest moment in it."""
-    millis = round(min(max(at, 0.0), _LAST) * 1000)
+    millis = round(min(max(at, 0.0), LATEST) * 1000)
     whole, rest = divmod(millis, 1000)
     text = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{text}.{rest:03d}Z" if rest else f"{text}Z"

@@ -46,9 +46,9 @@ def answers(schema: dict[str, Any], about: str, *troubles: int, media: str = "ap
     return {"responses": responses, "response_model": None}
 
 
-def answers_page(name: str) -> dict[str, Any]:
+def answers_page(name: str, *troubles: int) -> dict[str, Any]:
     """The keyword arguments of a route that answers a page of ``name``."""
-    return answers(ref(f"{name}Page"), f"A page of {name} documents", 400)
+    return answers(ref(f"{name}Page"), f"A page of {name} documents", 400, *troubles)
 
 
 def page_schema(name: str) -> dict[str, Any]:

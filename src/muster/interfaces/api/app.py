@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Any
 
 import msgspec
@@ -16,10 +17,10 @@ from muster.wire import documents as d
 from muster.wire.report import AnswerDoc, ReportDoc
 from muster.wiring.desk import Desk
 
-HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]", "muster"})
-"""Host names that a server on loopback answers to; "muster" is what clients of the socket say."""
+HOSTS = frozenset({"localhost", "muster"})
+"""Host names that a server answers to beside addresses of loopback; "muster" is what clients of the socket say."""
 
-_LISTS = ("Card", "Device", "Partition", "Node", "Source", "Adapter", "Finding", "Event")
+_LISTS = ("Card", "Device", "Partition", "Node", "Source", "Adapter", "Finding", "Change", "Event")
 _DOCUMENTS: tuple[type[msgspec.Struct], ...] = (
     d.ValueReading, d.AbsentReading, d.Card, d.Device, d.Partition, d.Node, d.Source, d.Adapter, d.Finding, d.Change, d.Event, d.CaptureInfo, d.Series,
     d.Summary, d.Audit, d.ActRequest, d.ActAnswer, d.AcknowledgeRequest, d.Health, d.Version, d.Problem, ReportDoc, AnswerDoc,
@@ -58,7 +59,7 @@ def schemas() -> dict[str, Any]:
     """Schemas by name."""
     _, components = msgspec.json.schema_components(_DOCUMENTS, ref_template="#/components/schemas/{name}")
     pages = {f"{name}Page": page_schema(name) for name in _LISTS}
-    return {**components, **pages, "ChangePage": changes.CHANGE_PAGE, "AuditList": writing.AUDIT_LIST, "Selected": SELECTED}
+    return {**components, **pages, "AuditList": writing.AUDIT_LIST, "Selected": SELECTED}
 
 
 class HostGuard:
@@ -70,11 +71,17 @@ class HostGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes on what is for us."""
-        if scope["type"] == "http" and self._host(scope) not in self._hosts:
+        if scope["type"] == "http" and not self._own(self._host(scope)):
             told = problems.answer(421, "wrong_host", "this server answers only to the names of its own machine", hint="use http://127.0.0.1 or the socket")
             await told(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    def _own(self, host: str) -> bool:
+        try:
+            return host in self._hosts or ip_address(host.strip("[]")).is_loopback
+        except ValueError:
+            return False
 
     @staticmethod
     def _host(scope: Scope) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
@@ -20,7 +20,7 @@ from muster.domain.model.reading import Known
 from muster.domain.model.roll import CardRecord, Finding, Presence
 from muster.interfaces.api.answers import AtDesk, answers, answers_page, ref
 from muster.interfaces.api.changes import change_page
-from muster.interfaces.api.paging import READING_FIELDS, Question, Selection, json_answer, page, page_answer, question
+from muster.interfaces.api.paging import READING_FIELDS, Selection, json_answer, page, page_answer, question
 from muster.interfaces.api.params import At, Listing, asked_time
 from muster.interfaces.api.roll import NAMED, Then
 from muster.wire import documents as d
@@ -51,10 +51,11 @@ Retired = Annotated[bool, Query(description="List retired cards too; so does a f
 
 @dataclass(frozen=True, slots=True)
 class CardRow:
-    """A card as filters and orders see it."""
+    """A card as filters and orders see it. ``shown`` has the readings that were asked for; None when none were."""
 
-    shown: CardView
-    vendor: str | None
+    then: Then
+    record: CardRecord
+    shown: CardView | None
     findings: Sequence[Finding]
 
     def lookup(self) -> Lookup:
@@ -63,22 +64,18 @@ class CardRow:
 
     def _at(self, path: str) -> Any:
         if path in ATTRIBUTES:
-            found = self.shown.readings.get(path)
+            found = self.shown.readings.get(path) if self.shown else None
             return found.reading.value if found is not None and isinstance(found.reading, Known) else None
-        return self._own(path, self.shown.record)
-
-    def _own(self, path: str, record: CardRecord) -> Any:
+        record = self.record
         match path:
             case "name":
-                return shown.card_name(record, shown.model(self.shown))
+                return shown.card_name(record, self._at("model"))
             case "model":
-                return shown.model(self.shown)
+                return shown.model(self.shown) if self.shown else None
             case "vendor":
-                return self.vendor
+                return self.then.vendor(self.shown) if self.shown else None
             case "node":
                 return record.node_name or None if record.node else None
-            case "node_id":
-                return record.node
             case "serial" | "vendor_uuid":
                 return next(iter(record.ids.get(path, ())), None)
             case "findings":
@@ -86,12 +83,13 @@ class CardRow:
             case "presence_since":
                 return record.presence_at
             case "seen_by":
-                return list(self.shown.seen_by)
-            case "aside":
-                return record.aside
+                return sorted({claim.source for claim in record.claims if claim.sees(self.then.now)})
             case _:
-                value = getattr(record, path)
-                return value if isinstance(value, tuple | float) else str(value) or None
+                return self._plain(getattr(record, path))
+
+    @staticmethod
+    def _plain(value: Any) -> Any:
+        return value if value is None or isinstance(value, tuple | float | bool) else str(value) or None
 
 
 def listed(records: Sequence[CardRecord], role: str, retired: bool, asked: Collection[str]) -> list[CardRecord]:
@@ -104,9 +102,10 @@ def listed(records: Sequence[CardRecord], role: str, retired: bool, asked: Colle
 
 
 def rows(then: Then, records: Sequence[CardRecord], asked: frozenset[str], findings: Mapping[str, Sequence[Finding]]) -> list[CardRow]:
-    """Rows of the cards with the readings that are asked of them."""
+    """Rows of the cards, with the readings that are asked of them and no others."""
     keys = asked & ATTRIBUTES.keys() | (NAMED if _TOLD_BY_NAME & asked else frozenset())
-    return [CardRow(each, then.vendor(each), findings.get(each.record.id, ())) for each in then.sketches(records, keys)]
+    sketches: Sequence[CardView | None] = then.sketches(records, keys) if keys else [None] * len(records)
+    return [CardRow(then, record, sketch, findings.get(record.id, ())) for record, sketch in zip(records, sketches, strict=True)]
 
 
 def whole(then: Then, records: Sequence[CardRecord], findings: Mapping[str, Sequence[Finding]]) -> list[d.Card]:
@@ -121,32 +120,22 @@ def cards(desk: AtDesk, listing: Listing, role: RoleAsked = Role.ACCELERATOR.val
     asked = question("cards", listing, CARD_FIELDS, desk.clock(), "node,address,slot")
     selection = Selection(listing.fields, d.Card)
     then = Then(desk=desk, at=asked.at, now=asked.now)
-    found, findings = _page(then, asked, role, retired)
-    return page_answer(asked, found, whole(then, [row.shown.record for row in found.rows], findings), selection)
-
-
-def _page(then: Then, asked: Question, role: str, retired: bool) -> tuple[Any, dict[str, list[Finding]]]:
     findings = then.findings()
-    records = {card.id: card for card in listed(then.cards(), role, retired, asked.paths)}
-    found = page(rows(then, list(records.values()), asked.paths, findings), asked, CardRow.lookup, lambda row: row.shown.record.id)
-    whole_rows = [CardRow(replace(row.shown, record=records[row.shown.record.id]), row.vendor, row.findings) for row in found.rows]
-    return replace(found, rows=whole_rows), findings
+    found = page(rows(then, listed(then.cards(), role, retired, asked.paths), asked.paths, findings), asked, CardRow.lookup, lambda row: row.record.id)
+    return page_answer(asked, found, whole(then, [row.record for row in found.rows], findings), selection)
 
 
 SeriesKey = Annotated[str, Query(description="The attribute.", examples=["temperature.core"])]
 Since = Annotated[str, Query(max_length=64, description="RFC 3339, or a time ago like `-1h`.")]
 Until = Annotated[str, Query(max_length=64, description="RFC 3339, or a time ago; now when left out.")]
 Part = Annotated[str, Query(max_length=200, description="A device or partition of the card, by its id; the card itself when left out.")]
-After = Annotated[int, Query(ge=0, le=2**53, description="Entries with a greater number only; `next` of the page before.")]
 
 
-@router.get("/{card:path}/history", summary="History of a card", **answers(ref("ChangePage"), "A page of Change documents", 400, 404))
-def history(desk: AtDesk, card: CardName, after: After = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 500, at: At = "") -> Response:
-    """What happened to the card, oldest first: also under names it had before."""
-    now = desk.clock()
-    time = asked_time(at, now)
-    found = Then(desk=desk, at=None, now=now).card(card)
-    return change_page(desk, found.id, after, limit, time, now)
+@router.get("/{card:path}/history", summary="History of a card", **answers_page("Change", 404))
+def history(desk: AtDesk, card: CardName, listing: Listing) -> Response:
+    """What happened to the card, oldest first (`sort=-number` for the newest first), also under names it had before."""
+    found = Then(desk=desk, at=None, now=desk.clock()).card(card)
+    return change_page(desk, found.id, listing)
 
 
 @router.get("/{card:path}/series", summary="Minutes of a gauge", **answers(ref("Series"), "Minute roll-ups", 400, 404))

@@ -106,7 +106,7 @@ def _acknowledge(desk: Desk, finding: str, told: d.AcknowledgeRequest) -> d.Find
     return rows.finding(row, Then(desk=desk, at=None, now=now).nodes(), now)
 
 
-@router.get("/events", summary="List events", **answers_page("Event"))
+@router.get("/events", summary="List events", **answers_page("Event", 404))
 def events(
     desk: AtDesk,
     listing: Listing,

@@ -21,7 +21,7 @@ from muster.domain.decide.understand import understand
 from muster.domain.model.attributes import ATTRIBUTES, Attribute
 from muster.domain.model.errors import InputError
 from muster.domain.model.filters import Fields, Shape, Tree, paths
-from muster.domain.model.moments import rfc3339
+from muster.domain.model.moments import LATEST, rfc3339
 from muster.domain.model.units import NUMBERS, Unit
 from muster.interfaces.api.params import Asked
 from muster.wire.documents import encode
@@ -104,15 +104,20 @@ def _opened(cursor: str, seal: str, keys: Sequence[SortKey]) -> tuple[float | No
     try:
         found = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
     except (ValueError, binascii.Error, RecursionError) as wrong:
-        raise _stranger() from wrong
+        raise stranger() from wrong
     match found:
-        case [str(told), None | float() | int() as at, list(values), str(id_)] if told == seal and len(values) == len(keys) and not isinstance(at, bool):
+        case [str(told), None | float() | int() as at, list(values), str(id_)] if told == seal and len(values) == len(keys) and _dated(at):
             return at, (tuple(values), id_)
         case _:
-            raise _stranger()
+            raise stranger()
 
 
-def _stranger() -> InputError:
+def _dated(at: float | None) -> bool:
+    return at is None or 0 <= at < LATEST
+
+
+def stranger() -> InputError:
+    """What is said of a cursor that this list did not give."""
     return InputError(
         "the cursor is not of this list", hint="take `next` of the page before and keep resource, filter, sort and at; or start again without a cursor"
     )

@@ -35,7 +35,7 @@ class Then:
 
     def card(self, word: str) -> CardRecord:
         """The card that ``word`` names, in the form it has now when it was joined into another. Raises NotFound, Ambiguous."""
-        records = self.cards()
+        records = self.cards([word.strip()]) or self.cards()
         try:
             return find(word, records)
         except NotFound:
@@ -73,14 +73,14 @@ class Then:
         return by
 
     def vendor(self, shown: CardView) -> str | None:
-        """The maker's name, by the PCI vendor id, else by the adapter that named the product."""
+        """The maker, as its adapter is called: by the PCI vendor id, else by the source that named the product."""
         found = shown.readings.get("pci.vendor_id")
         value = getattr(found.reading, "value", None) if found else None
         named = shown.readings.get("product.name")
         for adapter in self.desk.adapters:
             by_source = value is None and named is not None and any(source.id == named.source for source in adapter.sources)
             if value in adapter.manifest.pci_vendors or (by_source and adapter.manifest.pci_vendors):
-                return adapter.manifest.title
+                return adapter.manifest.name
         return None
 
 

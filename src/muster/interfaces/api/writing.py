@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from muster.domain.model.errors import InputError
-from muster.domain.model.moments import rfc3339
+from muster.domain.model.moments import LATEST, rfc3339
 from muster.domain.model.roll import ActKind
 from muster.interfaces.api.answers import AtDesk, answers, ref
 from muster.interfaces.api.paging import json_answer
@@ -29,7 +29,6 @@ router = APIRouter(prefix="/api/v1", tags=["writing"])
 REPORT_LIMIT = 8 * 1024 * 1024
 """Bytes of a report."""
 MSGPACK = ("application/msgpack", "application/x-msgpack", "application/vnd.msgpack")
-_LATEST = 253402300799.0
 _LISTED = frozenset({"at", "by", "what", "reason", "cards"})
 
 
@@ -70,7 +69,7 @@ def _checked(report: ReportDoc) -> ReportDoc:
         times |= {f"events[{number}].first_at": event.first_at, f"events[{number}].last_at": event.last_at}
     for number, capture in enumerate(report.captures):
         times[f"captures[{number}].taken_at"] = capture.taken_at
-    wrong = next((name for name, at in times.items() if not math.isfinite(at) or not 0 <= at <= _LATEST), None)
+    wrong = next((name for name, at in times.items() if not math.isfinite(at) or not 0 <= at <= LATEST), None)
     if wrong is not None:
         raise InputError(f"{wrong} is no time", hint="times are seconds since 1970 in UTC")
     if not 0 <= report.sequence < 2**63:

@@ -61,7 +61,9 @@ def connect(server: str | None, timeout: float, verbose: bool) -> Client:
     address = locate(server, *preferred("server"))
     if verbose:
         note(f"muster: server {address.socket or address.url} (from {address.origin})")
-    return Client(address, timeout)
+    client = Client(address, timeout)
+    click.get_current_context().call_on_close(client.close)
+    return client
 
 
 def at_time(text: str | None) -> str | None:

@@ -113,12 +113,20 @@ class Client:
 
     def get(self, path: str, **query: Any) -> Any:
         """The document at ``path`` (under ``/api/v1``); parameters that are None are left out."""
-        return json.loads(self.raw("GET", path, query)[1])
+        return self._json(self.raw("GET", path, query)[1])
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """What the server answers to ``body``."""
-        told = self.raw("POST", path, {}, json.dumps(body).encode())[1]
-        return json.loads(told) if told else None
+        return self._json(self.raw("POST", path, {}, json.dumps(body).encode())[1])
+
+    def _json(self, payload: bytes) -> Any:
+        try:
+            found = json.loads(payload)
+        except (ValueError, RecursionError) as wrong:
+            raise Unavailable(f"{self._where()} answers with something that is no JSON", hint="is it a muster server?") from wrong
+        if not isinstance(found, dict):
+            raise Unavailable(f"{self._where()} answers with a document of another shape", hint="is it a muster server?")
+        return found
 
     def raw(self, method: str, path: str, query: Mapping[str, Any], body: bytes | None = None) -> tuple[Mapping[str, str], bytes]:
         """Headers and bytes of the answer. Raises the error that the server tells, Unavailable or TimedOut."""
@@ -129,8 +137,10 @@ class Client:
         try:
             status, told, payload = self._exchange(method, target, body, headers)
         except TimeoutError as late:
+            self.close()
             raise TimedOut(f"{self._where()} did not answer within {self._timeout:g} s") from late
         except (OSError, http.client.HTTPException) as error:
+            self.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Unavailable(f"{self._where()} does not answer: {reason}", hint=_START) from error
         if status >= 400:
@@ -176,6 +186,8 @@ class Client:
         after: dict[str, Any] = {}
         while True:
             page = self.get(path, limit=PAGE if left is None else min(PAGE, left), **query, **after)
+            if not isinstance(page.get("items"), list):
+                raise Unavailable(f"{self._where()} answers with a document of another shape", hint="is it a muster server?")
             yield page
             left = None if left is None else left - len(page["items"])
             following = page.get("next")

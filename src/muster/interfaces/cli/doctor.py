@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
 from muster.interfaces.cli.calls import form_options
 from muster.interfaces.cli.output import check_form, note, render
-from muster.interfaces.cli.scan import SOURCES
+from muster.interfaces.cli.scan import SOURCES, gathered, rows_of
 
 _BAD = frozenset({"failed", "limited"})
 
@@ -29,10 +28,8 @@ def doctor(machine: Path | None, output: str, no_headers: bool) -> int:
 
     check_form(output)
     found = survey(machine, os.environ.get("MUSTER_ADAPTERS", "").split(), root=os.environ.get("MUSTER_ROOT", "/"), every=True, streams=True)
-    rows: list[dict[str, Any]] = [
-        {key: getattr(each, key) for key in ("source", "adapter", "state", "outcome", "cards", "why", "help")} for each in found.seen()
-    ]
-    render(rows, SOURCES, output, no_headers=no_headers)
+    rows = rows_of(found.seen())
+    render(gathered(rows) if output == "table" else rows, SOURCES, output, no_headers=no_headers)
     bad = [row for row in rows if row["state"] in _BAD]
     if bad and output in ("table", "wide"):
         note(f"{len(bad)} of {len(rows)} sources need something" + ("" if os.geteuid() == 0 else "; you are not root, which some of them need"))

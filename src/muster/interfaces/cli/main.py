@@ -81,9 +81,14 @@ def muster() -> None:
 
 def run(args: list[str] | None = None, door: Callable[[Any], Any] | None = None) -> int:
     """Runs the command line and returns the exit code. ``door`` makes the API on a desk; only `muster server` opens it."""
+    if os.environ.get("_MUSTER_COMPLETE"):
+        muster.main(prog_name="muster")
     try:
-        result: Any = muster.main(args=args, standalone_mode=False, prog_name="muster", obj={"door": door})
+        with muster.make_context("muster", list(sys.argv[1:] if args is None else args), obj={"door": door}) as context:
+            result: Any = muster.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except click.ClickException as error:

@@ -82,7 +82,11 @@ def live(path: str, server: str | None = None) -> list[tuple[str, str]]:
         kept = _kept(file)
         if kept is not None:
             return kept
-        rows = Client(address, WAIT_S).get(path, limit=_MOST)["items"]
+        client = Client(address, WAIT_S)
+        try:
+            rows = client.get(path, limit=_MOST)["items"]
+        finally:
+            client.close()
     except (MusterError, OSError, ValueError, KeyError, TypeError):
         return []
     found = [_named(path, row) for row in rows]

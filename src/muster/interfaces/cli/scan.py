@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from muster.interfaces.cli.calls import form_options
-from muster.interfaces.cli.documents import field
+from muster.interfaces.cli.documents import card_place, field
 from muster.interfaces.cli.nouns import CARDS
-from muster.interfaces.cli.output import Column, check_form, note, render, write
+from muster.interfaces.cli.output import Column, Row, check_form, render, write
+
+if TYPE_CHECKING:
+    from muster.wiring.survey import Seen
 
 _PEOPLE = frozenset({"table", "wide"})
 _STYLES = {"ok": "green", "failed": "bold red", "limited": "yellow"}
@@ -26,8 +30,35 @@ SOURCES = (
     STATE,
     Column(title="CARDS", key="cards", value=lambda row: row["cards"], right=True),
     field("WHY", "why"),
-    field("WHAT TO DO", "help"),
+    Column(title="WHAT TO DO", key="help", value=lambda row: row["help"] or None),
+    field("SAID", "detail", wide=True),
 )
+_KEYS = ("source", "adapter", "state", "outcome", "cards", "why", "detail", "help")
+
+
+def _best_name(card: Row) -> str:
+    """What the card is known by anywhere: its UUID or serial, else its place on the node."""
+    named = [value for kind in ("vendor_uuid", "serial") for value in card["ids"].get(kind, ())]
+    return named[0] if named else f"{card['node']}/{card_place(card)}"
+
+
+NAME = Column(title="KNOWN BY", key="known_by", value=_best_name, name=True)
+"""Instead of our id, which a scan makes anew each time."""
+
+
+def rows_of(seen: Sequence[Seen]) -> list[dict[str, Any]]:
+    """What each source found, as rows."""
+    return [{key: getattr(each, key) for key in _KEYS} for each in seen]
+
+
+def gathered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows for a narrow table: a vendor that is not here is one row, with nothing to do."""
+    here = [row for row in rows if row["state"] != "not_here"]
+    gone: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if row["state"] == "not_here":
+            gone.setdefault(row["adapter"], {**row, "source": f"{row['adapter']}.*", "help": ""})
+    return [*here, *gone.values()]
 
 
 @click.command()
@@ -44,24 +75,22 @@ def scan(machine: Path | None, quiet: bool, output: str, no_headers: bool) -> in
     check_form(output)
     found = look(machine, os.environ.get("MUSTER_ADAPTERS", "").split(), root=os.environ.get("MUSTER_ROOT", "/"))
     cards: list[dict[str, Any]] = msgspec.to_builtins(found.cards)
-    sources: list[dict[str, Any]] = [
-        {key: getattr(each, key) for key in ("source", "adapter", "state", "outcome", "cards", "why", "help")} for each in found.seen
-    ]
-    document = {"items": cards, "node": msgspec.to_builtins(found.node), "sources": sources}
-    shown = [card for card in cards if card["role"] == "accelerator"] if output in _PEOPLE else cards
-    render(shown, CARDS.columns, output, no_headers=no_headers, document=document, empty="no cards found")
+    sources = rows_of(found.seen)
+    shown = [card for card in cards if card["role"] == "accelerator"]
+    displays = [card for card in cards if card["role"] != "accelerator"]
+    document = {"items": shown, "displays": displays, "node": msgspec.to_builtins(found.node), "sources": sources}
+    columns = [NAME if column.key == "id" else column for column in CARDS.columns]
+    render(shown, columns, output, no_headers=no_headers, document=document, empty="no cards found")
     if output in _PEOPLE and not quiet:
         _why(sources, output, no_headers, gap=bool(shown))
     return 0
 
 
 def _why(sources: list[dict[str, Any]], output: str, no_headers: bool, *, gap: bool) -> None:
-    """The sources that have no card to show; vendors that are not here in one line."""
-    rows = [row for row in sources if row["state"] != "not_here" and (output == "wide" or not row["cards"])]
-    if rows:
-        if gap:
-            write("\n")
-        render(rows, SOURCES, output, no_headers=no_headers)
-    elsewhere = sorted({row["adapter"] for row in sources if row["state"] == "not_here"} - {row["adapter"] for row in rows})
-    if elsewhere:
-        note(f"nothing on this machine of: {', '.join(elsewhere)} (`muster doctor` says how each was looked for)")
+    """The sources that have no card to show, and why; ``wide`` tells all."""
+    rows = sources if output == "wide" else [row for row in gathered(sources) if not row["cards"] and row["state"] not in ("ok", "limited")]
+    if not rows:
+        return
+    if gap:
+        write("\n")
+    render(rows, SOURCES, output, no_headers=no_headers)

@@ -242,6 +242,8 @@ def standing(site: Site, node: str, *, slot: str = "", address: str = "") -> lis
     """The card that stands at a place of a node: the newest arrival there whose sighting counts; at most one."""
     best: tuple[int, Card] | None = None
     for card in site.cards.values():
+        if _left(site, card, node):
+            continue
         for place, claim in card.claims.items():
             if place[0] != node or claim.void or not site.hardware(place):
                 continue
@@ -250,6 +252,12 @@ def standing(site: Site, node: str, *, slot: str = "", address: str = "") -> lis
                 if best is None or arrived > best[0]:
                     best = (arrived, card)
     return [best[1]] if best else []
+
+
+def _left(site: Site, card: Card, node: str) -> bool:
+    """True when another node began to see the card after this one last did: what stands here without a name is not it."""
+    here = [c.n for p, c in card.claims.items() if p[0] == node]
+    return bool(here) and any(p[0] != node and c.denied_at is None and not c.void and site.hardware(p) and c.first_n > max(here) for p, c in card.claims.items())
 
 
 def _arrival(card: Card, node: str, slot: str, address: str) -> int:

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+# The words for work, the same by hand and in CI. `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+PYTHON ?= $(firstword $(foreach each,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(each) 2>/dev/null)))
+DEBIAN := apt-get install python3 python3-venv make
+WORKERS ?= 2
+DECIDED := src/muster/domain/*,src/muster/formats/*,src/muster/adapters/*/parse_*.py
+TESTS := $(PY) -m pytest -q -n $(WORKERS)
+
+.PHONY: help setup check form lint types contracts reference house format test test-quick cover conform bench sim fuzz mutate demo docs serve lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready ## the environment that everything below uses, from the locks
+
+$(VENV)/.ready: requirements-dev.lock pyproject.toml
+	@[ -n "$(PYTHON)" ] || { echo "no python3 here: $(DEBIAN)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: $(DEBIAN), or make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make a virtual environment: $(DEBIAN)" >&2; exit 1; }
+	@[ -x $(PY) ] || $(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements-dev.lock
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-build-isolation --editable .
+	@$(PY) -m compileall -q src
+	@touch $@
+	@echo "ready: $(BIN)/muster --help"
+
+check: form lint types contracts reference house ## format, lint, types, contracts, vendor words, budgets, docs
+
+form: setup
+	@$(BIN)/ruff format --check --quiet --output-format concise . || { echo "make format puts this right" >&2; exit 1; }
+
+lint: setup
+	@$(BIN)/ruff check --quiet --output-format concise .
+
+types: setup
+	@$(BIN)/mypy
+
+contracts: setup
+	@$(BIN)/lint-imports --no-logo
+
+reference: setup
+	@$(PY) tools/gen_reference.py --check
+
+house: setup
+	@$(TESTS) tests/house
+
+format: setup ## puts the form of the code right
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format --quiet .
+
+test: check cover ## everything that CI runs
+
+cover: setup # all tests, with the branches of what decides and parses counted
+	@$(TESTS) --cov --cov-report= --ignore=tests/house
+	@$(BIN)/coverage report --include='$(DECIDED)' --skip-covered --fail-under=95
+
+test-quick: setup ## the tests of a minute, without coverage
+	@$(TESTS) -x -m 'not slow'
+
+conform: setup ## every adapter against the conformance suite
+	@for folder in src/muster/adapters/*/manifest.toml; do echo "$$(dirname $$folder)"; $(BIN)/muster adapter check "$$(dirname $$folder)"; done
+
+bench: setup ## figures of this machine beside those of peers
+	@ls bench/*.py >/dev/null 2>&1 || { echo "no benchmarks yet" >&2; exit 1; }
+	@for each in bench/*.py; do echo "$$each"; $(PY) "$$each"; done
+
+sim: setup ## a fleet that does not exist, for an hour of its time
+	@[ -d tests/sim ] || { echo "no simulation yet" >&2; exit 1; }
+	@$(PY) -m pytest -q tests/sim
+
+fuzz: setup ## the properties of formats, parsers and merge, with many more examples
+	@$(TESTS) --hypothesis-profile=fuzz -k 'given or hypothesis or property or fuzz or mutat or whatever or any' tests/formats tests/domain tests/store src/muster/adapters
+
+mutate: setup ## mutation score of domain/decide; hours, by hand
+	@$(BIN)/mutmut run && $(BIN)/mutmut results
+
+demo: setup ## a small site on this machine, with the page and the commands to try
+	@$(BIN)/muster demo
+
+docs: setup ## writes docs/reference from the code
+	@$(PY) tools/gen_reference.py
+
+serve: setup ## the server, on this machine
+	@$(BIN)/muster server
+
+lock: setup # new versions of what we stand on
+	@$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet --disable-pip-version-check uv
+	@$(VENV)/lock/bin/uv pip compile --quiet --upgrade pyproject.toml --all-extras --group build --generate-hashes --universal --python-version 3.11 --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
+	@$(VENV)/lock/bin/uv pip compile --quiet --upgrade pyproject.toml --all-extras --group dev -c requirements.lock --generate-hashes --universal --python-version 3.11 --no-emit-index-url --custom-compile-command "make lock" -o requirements-dev.lock
+
+clean: # what the words above leave behind
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* mutants dist build

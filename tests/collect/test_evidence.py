@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is sent as evidence, and that no process name leaves the node."""
+
+from __future__ import annotations
+
+import hashlib
+
+from tests.collect.world import source
+
+from muster.collect.evidence import PER_CAPTURE, Evidence, Ring, facts, to_capture_doc
+from muster.collect.privacy import process_names, redacted, unspoken, without_names
+from muster.domain.model.attributes import Level
+from muster.domain.model.names import names
+from muster.domain.model.observation import Event, Interpretation, Observation, Subject
+from muster.domain.model.reading import Known, Reading
+from muster.domain.model.source import Capture, Outcome, SourceId
+from muster.wire.mapping import Seeing, to_listing_doc
+from muster.wire.report import CaptureDoc, ListingDoc
+
+
+def capture(payload: bytes) -> Capture:
+    return Capture(source=SourceId("a"), locator=("tool",), format="list", payload=payload)
+
+
+def listing(**readings: Reading) -> ListingDoc:
+    told = Observation(subject=Subject(level=Level.CARD, names=names(serial="77x1")), readings={key.replace("_", "."): r for key, r in readings.items()})
+    return to_listing_doc(source("a"), Interpretation(outcome=Outcome.DEVICES, complete=True, observations=(told,)), Seeing(at=1.0))
+
+
+def test_gauges_change_no_facts() -> None:
+    one = facts(listing(power_draw=Known(5), memory_total=Known(1024)))
+
+    assert facts(listing(power_draw=Known(9), memory_total=Known(1024))) == one
+    assert facts(listing(power_draw=Known(5), memory_total=Known(2048))) != one
+    assert facts(listing(power_draw=Known(5))) != one
+
+
+def test_evidence_goes_with_changed_facts_only() -> None:
+    evidence = Evidence()
+    first, same, new = listing(memory_total=Known(1024)), listing(memory_total=Known(1024)), listing(memory_total=Known(2048))
+
+    sent = evidence.attach(first, [capture(b"1024"), capture(b"")], 0)
+    assert [each.payload for each in sent] == [b"1024"]
+    assert first.capture == sent[0].digest == hashlib.sha256(b"1024").hexdigest()
+    assert evidence.attach(same, [capture(b"1024 later")], 60) == []
+    assert same.capture == first.capture
+    assert [each.payload for each in evidence.attach(new, [capture(b"2048")], 120)] == [b"2048"]
+    evidence.forget()
+    assert len(evidence.attach(new, [capture(b"2048")], 180)) == 1
+
+
+def test_a_listing_without_a_subject_has_no_evidence() -> None:
+    empty = to_listing_doc(source("a"), Interpretation(outcome=Outcome.UNREADABLE), Seeing(at=1.0))
+
+    assert Evidence().attach(empty, [capture(b"x")], 0) == []
+
+
+def test_evidence_keeps_to_its_hour() -> None:
+    evidence = Evidence(per_hour=10)
+
+    assert evidence.attach(listing(memory_total=Known(1024)), [capture(b"12345678")], 0)
+    assert not evidence.attach(listing(memory_total=Known(2048)), [capture(b"12345678")], 60)
+    assert evidence.attach(listing(memory_total=Known(4096)), [capture(b"12345678")], 3700)
+
+
+def test_the_ring_drops_the_oldest() -> None:
+    ring = Ring(budget=300)
+    docs = [to_capture_doc(capture(hashlib.sha512(bytes([n])).digest() * 2), 0) for n in range(4)]
+    for doc in docs:
+        ring.keep(doc)
+
+    assert ring.size <= 300
+    assert ring.get(docs[0].digest) is None
+    assert ring.get(docs[-1].digest) == docs[-1]
+    ring.keep(docs[-1])
+    assert ring.size <= 300
+
+
+def test_a_large_capture_is_cut_and_says_so() -> None:
+    doc: CaptureDoc = to_capture_doc(capture(b"x" * (PER_CAPTURE + 1)), 5.0)
+
+    assert doc.cut
+    assert len(doc.payload) == PER_CAPTURE
+    assert doc.taken_at == 5.0
+
+
+ROWS = [{"pid": 7, "name": "/opt/secret/train.py", "memory.used": 5, "command": "train --key x"}]
+TOLD = Interpretation(
+    outcome=Outcome.DEVICES,
+    observations=(Observation(subject=Subject(level=Level.CARD), readings={"processes": Known(ROWS)}),),
+    events=(Event(subject=Subject(level=Level.CARD), code="31", text="Xid (PCI:0000:1b:00): 31, pid=7, name=train.py, Ch 8"),),
+)
+
+
+def test_rows_and_events_lose_names() -> None:
+    bare = without_names(TOLD)
+
+    assert bare.observations[0].readings["processes"] == Known([{"pid": 7, "memory.used": 5}])
+    assert bare.events[0].text == "Xid (PCI:0000:1b:00): 31, pid=7, name=[withheld], Ch 8"
+    assert process_names(TOLD) == {"/opt/secret/train.py"}
+
+
+def test_log_lines_lose_names() -> None:
+    assert unspoken("task python3:812 blocked for more than 120 seconds") == "task [withheld]:812 blocked for more than 120 seconds"
+    assert unspoken("CPU: 3 PID: 812 Comm: python3 Tainted: P") == "CPU: 3 PID: 812 Comm: [withheld] Tainted: P"
+    assert unspoken("Process information: process python3 pid 8 thread cs0 pid 9") == "Process information: process [withheld] pid 8 thread [withheld] pid 9"
+    assert unspoken("link down on port 3") == "link down on port 3"
+
+
+def test_payloads_lose_names_and_keep_their_columns() -> None:
+    xml = capture(b"<process_name>/opt/secret/train.py --key=5</process_name>\n| 7 | /opt/secret/train.py   | 5 |\n")
+    found = redacted(xml, process_names(TOLD)).payload
+
+    assert b"secret" not in found
+    assert len(found) == len(xml.payload)
+    assert redacted(capture(b'{"name": "a\\"b"}'), ['a"b']).payload == b'{"name": "****"}'
+    assert redacted(capture(b"ab abc"), ["ab"]).payload == b"ab abc"

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server as a whole: it answers on port and socket, is found, keeps what it heard, and says what stands in its way."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.interfaces.api.fleet import small
+
+from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, Unavailable
+from muster.interfaces.api.app import build
+from muster.services.inventory import Inventory
+from muster.wire.report import pack
+from muster.wiring import holds
+from muster.wiring.discovery import Found, alive, announce, find_server, read, withdraw
+from muster.wiring.server import Server, serve, wall_clock
+from muster.wiring.settings import ServerSettings, load_settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ServerSettings:
+    return load_settings(port=0, state=tmp_path / "state", runtime=tmp_path / "run", tick=0.02)
+
+
+@pytest.fixture
+def server(settings: ServerSettings) -> Iterator[Server]:
+    with Server(settings, build) as running:
+        yield running
+
+
+def ask(server: Server, path: str, body: bytes | None = None) -> Any:
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=10)
+    connection.request("POST" if body else "GET", path, body, {"content-type": "application/msgpack"} if body else {})
+    answer = connection.getresponse()
+    told = json.loads(answer.read())
+    connection.close()
+    return told
+
+
+def test_it_answers_on_port_and_socket(server: Server) -> None:
+    assert ask(server, "/readyz")["status"] == "ok"
+    connection = http.client.HTTPConnection("muster")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(server.socket)
+    connection.request("GET", "/version")
+    assert json.loads(connection.getresponse().read())["api"] == "v1"
+    connection.close()
+    assert Path(server.socket).stat().st_mode & 0o777 == 0o600
+
+
+def test_it_is_found_while_it_runs_and_leaves_nothing(settings: ServerSettings) -> None:
+    server = Server(settings, build)
+    server.start()
+    found = find_server([settings.runtime])
+
+    assert found == Found(url=server.url, socket=server.socket, pid=os.getpid(), state=str(settings.state), version=found.version if found else "")
+    server.stop()
+    server.stop()
+    assert find_server([settings.runtime]) is None
+    assert list(settings.runtime.iterdir()) == []
+
+
+def test_it_keeps_what_it_heard(settings: ServerSettings) -> None:
+    with Server(settings, build) as server:
+        told = small("node-b", 55)
+        told.sent_at = told.listings[0].observed_at = wall_clock()
+        assert ask(server, "/api/v1/reports", pack(told)) == {"answer": "applied"}
+        before = ask(server, "/api/v1/cards/node-b/card0")
+    with Server(settings, build) as server:
+        after = ask(server, "/api/v1/cards/node-b/card0")
+
+        assert after["id"] == before["id"]
+        assert after["readings"]["temperature.core"]["value"] == 55
+        assert ask(server, "/api/v1/reports", pack(told)) == {"answer": "duplicate"}
+
+
+def test_a_second_server_on_the_same_store_is_refused(server: Server, settings: ServerSettings, tmp_path: Path) -> None:
+    other = settings.model_copy(update={"runtime": tmp_path / "other"})
+    with pytest.raises(Conflict, match=f"process {os.getpid()}") as refused:
+        Server(other, build).start()
+
+    assert "--state" in refused.value.hint
+    assert ask(server, "/readyz")["status"] == "ok"
+
+
+def test_a_second_server_on_the_same_socket_is_refused(server: Server, settings: ServerSettings, tmp_path: Path) -> None:
+    with pytest.raises(Conflict, match="another server answers") as refused:
+        Server(settings.model_copy(update={"state": tmp_path / "other"}), build).start()
+
+    assert "--runtime" in refused.value.hint
+    assert find_server([settings.runtime]) is not None
+
+
+def test_a_port_in_use(server: Server, settings: ServerSettings, tmp_path: Path) -> None:
+    port = int(server.url.rpartition(":")[2])
+    with pytest.raises(Conflict, match="in use") as refused:
+        Server(settings.model_copy(update={"port": port, "state": tmp_path / "a", "runtime": tmp_path / "b"}), build).start()
+
+    assert "--port" in refused.value.hint
+    assert list((tmp_path / "b").iterdir()) == []
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7"])
+def test_beyond_loopback_is_refused_with_the_reason(settings: ServerSettings, host: str) -> None:
+    with pytest.raises(InputError, match="no sign-in yet") as refused:
+        Server(settings.model_copy(update={"host": host}), build).start()
+
+    assert "ssh -L" in refused.value.hint
+
+
+def test_no_address(settings: ServerSettings) -> None:
+    with pytest.raises(InputError, match="no address"):
+        Server(settings.model_copy(update={"host": "example.org"}), build).start()
+
+
+def test_names_of_loopback() -> None:
+    for host in ("localhost", "127.0.0.1"):
+        with holds.listen(host, 0) as listener:
+            assert listener.getsockname()[0] == "127.0.0.1"
+
+
+def test_a_port_that_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bind(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(socket, "socket", type("Refusing", (socket.socket,), {"bind": bind}))
+    with pytest.raises(NotAllowed, match="may not be used"):
+        holds.listen("127.0.0.1", 80)
+
+
+def test_a_folder_that_cannot_be_used(settings: ServerSettings, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for name in ("state", "runtime"):
+        with pytest.raises(Unavailable, match=f"the {name} folder") as refused:
+            Server(settings.model_copy(update={name: tmp_path / "file" / "below"}), build).start()
+        assert f"--{name}" in refused.value.hint
+
+
+def test_a_store_that_is_none(settings: ServerSettings) -> None:
+    settings.state.mkdir()
+    (settings.state / "roll.sqlite").write_bytes(b"this is text, not a database" * 100)
+    with pytest.raises(MusterError):
+        Server(settings, build).start()
+
+    with pytest.raises(MusterError):
+        Server(settings, build).start()
+
+
+def test_a_long_path_of_the_socket(settings: ServerSettings, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="too long"):
+        Server(settings.model_copy(update={"runtime": tmp_path / ("x" * 90)}), build).start()
+
+
+def test_a_dead_socket_is_replaced(settings: ServerSettings) -> None:
+    settings.runtime.mkdir()
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(settings.runtime / "muster.sock"))
+    with Server(settings, build) as server:
+        assert ask(server, "/readyz")["status"] == "ok"
+
+
+def test_in_memory_needs_no_folder(settings: ServerSettings) -> None:
+    with Server(settings.model_copy(update={"in_memory": True}), build) as server:
+        assert ask(server, "/api/v1/summary")["cards"] == 0
+        found = find_server([settings.runtime])
+        assert found is not None
+        assert found.state == "memory"
+    assert not settings.state.exists()
+
+
+class Troubled(Inventory):
+    """A writer whose store is full from some moment on."""
+
+    full = False
+    ticks = 0
+
+    def tick(self, now: float) -> None:
+        type(self).ticks += 1
+        if self.full:
+            raise Unavailable("the disk is full", hint="make room")
+        super().tick(now)
+
+
+def wait(holds_: Any) -> None:
+    until = time.monotonic() + 10
+    while not holds_():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_time_passes_and_trouble_is_told_and_ends(settings: ServerSettings) -> None:
+    with Server(settings.model_copy(update={"trim": 0.01}), build, keeper=Troubled) as server:
+        wait(lambda: Troubled.ticks > 2)
+        Troubled.full = True
+        wait(lambda: ask(server, "/readyz")["status"] == 503)
+        assert "the disk is full" in ask(server, "/readyz")["detail"]
+        Troubled.full = False
+        wait(lambda: ask(server, "/readyz")["status"] == "ok")
+        assert not server.broken
+
+
+def test_serve_until_told(settings: ServerSettings) -> None:
+    ready, until, codes = threading.Event(), threading.Event(), []
+    thread = threading.Thread(target=lambda: codes.append(serve(settings, build, ready=ready, until=until)))
+    thread.start()
+
+    assert ready.wait(20)
+    assert find_server([settings.runtime]) is not None
+    until.set()
+    thread.join(20)
+    assert codes == [0]
+
+
+def test_stale_and_strange_files_are_not_believed(tmp_path: Path) -> None:
+    dead = Found(url="http://127.0.0.1:1", socket="", pid=2**22 + 1, state="", version="")
+    announce(tmp_path, dead)
+
+    assert read(tmp_path) == dead
+    assert find_server([tmp_path, tmp_path / "none"]) is None
+    withdraw(tmp_path, 1)
+    assert read(tmp_path) == dead
+    for text in ("", "[]", '{"pid": "x"}', "\x00"):
+        (tmp_path / "server.json").write_text(text)
+        assert read(tmp_path) is None
+    assert not alive(0)
+    assert alive(1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_command_ends_in_order(tmp_path: Path, number: int) -> None:
+    code = "import sys; from muster.interfaces.api.command import serve; sys.exit(serve.main(sys.argv[1:], standalone_mode=False))"
+    flags = ["--port", "0", "--state", str(tmp_path / "s"), "--runtime", str(tmp_path / "r"), "--log-format", "json"]
+    with subprocess.Popen([sys.executable, "-c", code, *flags], stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": "src"}) as process:
+        assert process.stderr is not None
+        lines = [process.stderr.readline(), process.stderr.readline()]
+        assert find_server([tmp_path / "r"]) is not None
+        process.send_signal(number)
+        rest = process.stderr.read()
+        assert process.wait(20) == 0
+
+    assert json.loads(lines[0])["event"] == "serving"
+    assert "muster serves on http://127.0.0.1:" in lines[1]
+    assert "Traceback" not in rest
+    assert find_server([tmp_path / "r"]) is None

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the server: where they come from, who wins, and what is said of one that does not fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from muster.domain.model.errors import InputError
+from muster.domain.model.policy import Policy
+from muster.interfaces.api.command import serve
+from muster.wiring.settings import ServerSettings, load_settings, runtime_folder, runtime_folders, setting_files, state_folder
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name in ("MUSTER_PORT", "MUSTER_CONFIG", "MUSTER_STATE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_flags_win_over_environment_over_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text("port = 1111\nsettle = 5\nstale_floor = 7.5\n")
+    monkeypatch.setenv("MUSTER_PORT", "2222")
+    monkeypatch.setenv("MUSTER_SETTLE", "6")
+    told = load_settings(file, port=3333, host=None)
+
+    assert (told.port, told.settle, told.stale_floor, told.host) == (3333, 6.0, 7.5, "127.0.0.1")
+    assert load_settings(file).port == 2222
+    policy = told.policy(frozenset({"f1f1"}), frozenset({"acme"}))
+    assert (policy.settle, policy.stale_floor, policy.known_vendors) == (6.0, 7.5, frozenset({"f1f1"}))
+
+
+def test_defaults_are_those_of_the_policy() -> None:
+    assert load_settings().policy(frozenset(), frozenset()) == Policy()
+
+
+def test_the_file_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "config" / "muster").mkdir(parents=True)
+    (tmp_path / "config" / "muster" / "server.toml").write_text("port = 4444\n")
+    assert load_settings().port == 4444
+    named = tmp_path / "named.toml"
+    named.write_text("port = 5555\n")
+    monkeypatch.setenv("MUSTER_CONFIG", str(named))
+    assert load_settings().port == 5555
+    assert setting_files({"HOME": "/home/a"})[0] == Path("/home/a/.config/muster/server.toml")
+
+
+def test_what_does_not_fit_is_named_with_its_origin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text("prot = 1\n")
+    with pytest.raises(InputError, match=rf"prot \({file}\)") as refused:
+        load_settings(file)
+    assert "port" in refused.value.hint
+    with pytest.raises(InputError, match=r"port \(--port\)"):
+        load_settings(port=70_000)
+    monkeypatch.setenv("MUSTER_SETTLE", "soon")
+    with pytest.raises(InputError, match=r"settle \(MUSTER_SETTLE\)"):
+        load_settings()
+    file.write_text("port: 5")
+    with pytest.raises(InputError, match=str(file)):
+        load_settings(file)
+    with pytest.raises(InputError, match="No such file"):
+        load_settings(tmp_path / "none.toml")
+
+
+def test_folders() -> None:
+    user = {"HOME": "/home/a"}
+    assert state_folder(user, root=False) == Path("/home/a/.local/share/muster")
+    assert state_folder({**user, "XDG_DATA_HOME": "/data"}, root=False) == Path("/data/muster")
+    assert state_folder(user, root=True) == Path("/var/lib/muster")
+    assert runtime_folder(user, root=False) == Path("/home/a/.local/state/muster")
+    assert runtime_folder(user, root=True) == Path("/run/muster")
+    assert runtime_folder({**user, "XDG_RUNTIME_DIR": "/run/user/7"}, root=False) == Path("/run/user/7/muster")
+    found = runtime_folders({**user, "XDG_RUNTIME_DIR": "/run/user/7", "MUSTER_RUNTIME": "/r"})
+    assert found == (Path("/r"), Path("/run/user/7/muster"), Path("/home/a/.local/state/muster"), Path("/run/muster"))
+
+
+def test_every_setting_has_a_flag_and_a_sentence() -> None:
+    text = CliRunner().invoke(serve, ["--help"]).output
+
+    for name, field in ServerSettings.model_fields.items():
+        assert f"--{name.replace('_', '-')}" in text
+        assert (field.description or "").endswith(".")
