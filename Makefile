@@ -78,10 +78,11 @@ sim: setup ## a fleet that does not exist, for an hour of its time
 	@$(PY) -m pytest -q tests/sim
 
 fuzz: setup ## the properties of formats, parsers and merge, with many more examples
-	@$(TESTS) --hypothesis-profile=fuzz -k 'given or hypothesis or property or fuzz or mutat or whatever or any' tests/formats tests/domain tests/store src/muster/adapters
+	@$(TESTS) --hypothesis-profile=fuzz -m hypothesis
 
-mutate: setup ## mutation score of domain/decide; hours, by hand
-	@$(BIN)/mutmut run && $(BIN)/mutmut results
+mutate: setup ## mutation score of domain/decide; hours, by hand (ONLY='muster.domain.decide.choose*' for a part)
+	@$(BIN)/mutmut run $(if $(ONLY),'$(ONLY)') && $(BIN)/mutmut results && $(BIN)/mutmut export-cicd-stats >/dev/null
+	@$(PY) -c 'import json; s = json.load(open("mutants/mutmut-cicd-stats.json")); print("{killed} mutants killed, {survived} survived, {timeout} timed out, {no_tests} without a test".format(**s))'
 
 demo: setup ## a small site on this machine, with the page and the commands to try
 	@$(BIN)/muster demo

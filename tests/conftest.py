@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all tests share: where the corpus is, and how hard properties are tried."""
+"""Where the corpus of recorded vendor output is."""
 
 from __future__ import annotations
 
@@ -7,15 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-
-settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fuzz", deadline=None, max_examples=3000, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("house")
 
 
 def corpus_folder() -> Path | None:
-    """The folder of recorded vendor output: MUSTER_CORPUS, or the one beside this checkout; None where there is none."""
+    """The folder that MUSTER_CORPUS names, or the one beside this checkout; None where there is none."""
     named = os.environ.get("MUSTER_CORPUS")
     found = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "corpus"
     return found if found.is_dir() else None

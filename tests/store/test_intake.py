@@ -9,6 +9,7 @@ from tests.store.samples import capture, event, sample
 from muster.domain.model.errors import InputError
 from muster.spi.store import Batch, Received, Said
 from muster.store import Store
+from muster.store.statements import CHUNK
 
 
 def received(sequence: int, at: float = 1.0) -> Received:
@@ -67,6 +68,14 @@ def test_trimming_drops_what_is_old_and_keeps_what_stood_at_the_cut(store: Store
     assert [each.id for each in store.reader.events()] == ["new"]
     assert store.reader.capture("new").taken_at == 1000.0
     assert store.writer.trim(1500.0, {}) == 0
+
+
+def test_a_long_trim_goes_in_parts(store: Store) -> None:
+    many = 2 * CHUNK + 10
+    store.writer.commit(Batch(at=1.0, received=[received(n) for n in range(many)]))
+
+    assert store.writer.trim(1000.0, {"received": 10.0}) == many
+    assert list(store.writer.load().received) == []
 
 
 def test_trimming_something_unknown_says_what_can_be_trimmed(store: Store) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.domain.model.attributes import ATTRIBUTES, Level
@@ -82,7 +82,6 @@ SOURCES = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(CARDS)
 def test_a_card_comes_back_equal(card: CardRecord) -> None:
     back = mapping.card(mapping.text(card))
@@ -91,20 +90,17 @@ def test_a_card_comes_back_equal(card: CardRecord) -> None:
     assert essence.digest(back) == essence.digest(card)
 
 
-@settings(max_examples=50, deadline=None)
 @given(NODES, SOURCES)
 def test_a_node_and_a_source_come_back_equal(node: NodeRecord, source: SourceRecord) -> None:
     assert mapping.node(mapping.text(node)) == node
     assert mapping.source(mapping.text(source)) == source
 
 
-@settings(max_examples=100, deadline=None)
 @given(WORDS)
 def test_a_word_comes_back_equal(word: Word) -> None:
     assert mapping.word(mapping.said(word), word.at, word.why_at, word.capture) == word
 
 
-@settings(max_examples=100, deadline=None)
 @given(CARDS, TIMES, TIMES)
 def test_no_time_of_a_past_card_is_later_than_asked(card: CardRecord, at: float, updated_at: float) -> None:
     then = essence.card_then(card, at, updated_at)

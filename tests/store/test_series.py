@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.store.samples import card, sample
 
@@ -127,7 +127,6 @@ def test_a_card_that_never_was_says_nothing_any_more(store: Store) -> None:
     assert len(values(store, at=60.0)) == 2
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 600), st.floats(-1e6, 1e6)), min_size=1, max_size=30))
 def test_roll_ups_add_up_whatever_the_order(told: list[tuple[float, float]]) -> None:
     store = open_store(None)

@@ -75,6 +75,18 @@ def test_a_damaged_file(path: Path) -> None:
         open_store(path)
 
 
+def test_a_file_that_is_damaged_under_a_reader(path: Path) -> None:
+    store = open_store(path)
+    store.connections.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (path.stat().st_size - 4096))
+
+    with pytest.raises(Unavailable, match="is damaged"):
+        store.reader.cards()
+    store.close()
+
+
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("a file of some other program, long enough to be looked at\n" * 50)

@@ -99,6 +99,14 @@ def test_the_store_is_durable_when_commit_returns(tmp_path: Path) -> None:
     store.close()
 
 
+def test_only_its_user_may_read_the_file(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "new" / "roll.db")
+    store.writer.commit(Batch(at=1.0, cards=[card("c1")]))
+
+    assert {path.stat().st_mode & 0o077 for path in (tmp_path / "new").iterdir()} == {0}
+    store.close()
+
+
 def test_two_stores_in_memory_know_nothing_of_each_other() -> None:
     one, other = open_store(None), open_store(None)
     one.writer.commit(Batch(at=1.0, cards=[card("c1")]))

@@ -24,7 +24,7 @@ from muster.interfaces.api.app import build
 from muster.services.inventory import Inventory
 from muster.wire.report import pack
 from muster.wiring import holds
-from muster.wiring.discovery import Found, alive, announce, find_server, read, withdraw
+from muster.wiring.discovery import Found, announce, read, withdraw
 from muster.wiring.server import Server, serve, wall_clock
 from muster.wiring.settings import ServerSettings, load_settings
 
@@ -63,12 +63,12 @@ def test_it_answers_on_port_and_socket(server: Server) -> None:
 def test_it_is_found_while_it_runs_and_leaves_nothing(settings: ServerSettings) -> None:
     server = Server(settings, build)
     server.start()
-    found = find_server([settings.runtime])
+    found = read(settings.runtime)
 
     assert found == Found(url=server.url, socket=server.socket, pid=os.getpid(), state=str(settings.state), version=found.version if found else "")
     server.stop()
     server.stop()
-    assert find_server([settings.runtime]) is None
+    assert read(settings.runtime) is None
     assert list(settings.runtime.iterdir()) == []
 
 
@@ -100,7 +100,7 @@ def test_a_second_server_on_the_same_socket_is_refused(server: Server, settings:
         Server(settings.model_copy(update={"state": tmp_path / "other"}), build).start()
 
     assert "--runtime" in refused.value.hint
-    assert find_server([settings.runtime]) is not None
+    assert read(settings.runtime) is not None
 
 
 def test_a_port_in_use(server: Server, settings: ServerSettings, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_dead_socket_is_replaced(settings: ServerSettings) -> None:
 def test_in_memory_needs_no_folder(settings: ServerSettings) -> None:
     with Server(settings.model_copy(update={"in_memory": True}), build) as server:
         assert ask(server, "/api/v1/summary")["cards"] == 0
-        found = find_server([settings.runtime])
+        found = read(settings.runtime)
         assert found is not None
         assert found.state == "memory"
     assert not settings.state.exists()
@@ -217,40 +217,38 @@ def test_serve_until_told(settings: ServerSettings) -> None:
     thread.start()
 
     assert ready.wait(20)
-    assert find_server([settings.runtime]) is not None
+    assert read(settings.runtime) is not None
     until.set()
     thread.join(20)
     assert codes == [0]
 
 
-def test_stale_and_strange_files_are_not_believed(tmp_path: Path) -> None:
+def test_strange_files_are_not_believed(tmp_path: Path) -> None:
     dead = Found(url="http://127.0.0.1:1", socket="", pid=2**22 + 1, state="", version="")
     announce(tmp_path, dead)
 
     assert read(tmp_path) == dead
-    assert find_server([tmp_path, tmp_path / "none"]) is None
+    assert read(tmp_path / "none") is None
     withdraw(tmp_path, 1)
     assert read(tmp_path) == dead
     for text in ("", "[]", '{"pid": "x"}', "\x00"):
         (tmp_path / "server.json").write_text(text)
         assert read(tmp_path) is None
-    assert not alive(0)
-    assert alive(1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_command_ends_in_order(tmp_path: Path, number: int) -> None:
-    code = "import sys; from muster.interfaces.api.command import serve; sys.exit(serve.main(sys.argv[1:], standalone_mode=False))"
-    flags = ["--port", "0", "--state", str(tmp_path / "s"), "--runtime", str(tmp_path / "r"), "--log-format", "json"]
-    with subprocess.Popen([sys.executable, "-c", code, *flags], stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": "src"}) as process:
+    command = [sys.executable, "-m", "muster", "server", "--port", "0", "--state", str(tmp_path / "s"), "--runtime", str(tmp_path / "r")]
+    environment = {**os.environ, "PYTHONPATH": "src", "MUSTER_LOG_FORMAT": "json"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         lines = [process.stderr.readline(), process.stderr.readline()]
-        assert find_server([tmp_path / "r"]) is not None
+        assert read(tmp_path / "r") is not None
         process.send_signal(number)
         rest = process.stderr.read()
         assert process.wait(20) == 0
 
     assert json.loads(lines[0])["event"] == "serving"
-    assert "muster serves on http://127.0.0.1:" in lines[1]
+    assert "http://127.0.0.1:" in lines[1]
     assert "Traceback" not in rest
-    assert find_server([tmp_path / "r"]) is None
+    assert read(tmp_path / "r") is None

@@ -6,12 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from muster.domain.model.errors import InputError
 from muster.domain.model.policy import Policy
-from muster.interfaces.api.command import serve
-from muster.wiring.settings import ServerSettings, load_settings, runtime_folder, runtime_folders, setting_files, state_folder
+from muster.wiring.settings import load_settings, runtime_folder, setting_files, state_folder
 
 
 @pytest.fixture(autouse=True)
@@ -75,13 +73,3 @@ def test_folders() -> None:
     assert runtime_folder(user, root=False) == Path("/home/a/.local/state/muster")
     assert runtime_folder(user, root=True) == Path("/run/muster")
     assert runtime_folder({**user, "XDG_RUNTIME_DIR": "/run/user/7"}, root=False) == Path("/run/user/7/muster")
-    found = runtime_folders({**user, "XDG_RUNTIME_DIR": "/run/user/7", "MUSTER_RUNTIME": "/r"})
-    assert found == (Path("/r"), Path("/run/user/7/muster"), Path("/home/a/.local/state/muster"), Path("/run/muster"))
-
-
-def test_every_setting_has_a_flag_and_a_sentence() -> None:
-    text = CliRunner().invoke(serve, ["--help"]).output
-
-    for name, field in ServerSettings.model_fields.items():
-        assert f"--{name.replace('_', '-')}" in text
-        assert (field.description or "").endswith(".")

@@ -34,6 +34,7 @@ class Connections:
         with told(self.name):
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                _private(path)
             self.writer = _connect(self.name if path else ":memory:")
         self.writing = _engine(lambda: self.writer, "BEGIN IMMEDIATE", poolclass=StaticPool)
         self._reading = self.writing if path is None else _engine(lambda: _connect(str(path), reads_only=True), "BEGIN", **POOL)
@@ -72,6 +73,12 @@ class Connections:
         with self._turn:
             self._reading.dispose()
             self.writer.close()
+
+
+def _private(path: Path) -> None:
+    """Makes the file, where there is none, one that only its user reads; what the database puts beside it takes after it."""
+    if not path.exists():
+        path.touch(mode=0o600)
 
 
 def _connect(path: str, *, reads_only: bool = False) -> sqlite3.Connection:

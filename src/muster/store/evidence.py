@@ -37,7 +37,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[CaptureRow], budget: in
 
 
 def drop_older(connection: sqlite3.Connection, than: float) -> int:
-    """Drops captures taken before ``than`` that nothing rests on; returns how many."""
+    """Drops captures taken before ``than`` that nothing rests on; returns how many, 0 when none is left."""
     used = _used(connection)
     old = [digest for digest, _, taken_at in connection.execute(_BY_AGE) if taken_at < than and digest not in used]
     return each(connection, _DROP, ({"digest_": digest} for digest in old)) if old else 0

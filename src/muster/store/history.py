@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import bindparam, case, delete, select, update
+from sqlalchemy import bindparam, case, select, update
 
 from muster.domain.model.errors import Conflict, NotFound
 from muster.domain.model.roll import Change, Finding
 from muster.spi.store import Batch, EventRow, FindingRow
 from muster.store import mapping
 from muster.store.schema import audit, changes, events, findings
-from muster.store.statements import adding, compiled, each
+from muster.store.statements import adding, compiled, dropping, each
 
 _BELIEVED = changes.c.superseded_at.is_(None)
 _OPEN = findings.c.closed_at.is_(None)
@@ -32,7 +32,7 @@ _ACKNOWLEDGE = compiled(
 )
 _AUDIT = compiled(adding(audit))
 _REHOME = compiled(update(events).where(events.c.card == bindparam("old")).values(card=bindparam("new")))
-_OLD_EVENTS = compiled(delete(events).where(events.c.last_at < bindparam("cut")))
+_OLD_EVENTS = dropping(events, events.c.last_at < bindparam("cut"))
 
 
 def _finding() -> str:
@@ -92,7 +92,7 @@ def acknowledge(connection: sqlite3.Connection, finding: str, by: str, at: float
 
 
 def drop_older(connection: sqlite3.Connection, than: float) -> int:
-    """Drops events that last happened before ``than``; returns how many."""
+    """Drops some events that last happened before ``than``; returns how many, 0 when none is left."""
     return connection.execute(_OLD_EVENTS, {"cut": than}).rowcount
 
 

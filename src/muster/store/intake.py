@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, case, delete, select
 
 from muster.spi.store import Batch, Received, Said
 from muster.store.schema import base, counters, journal, received
-from muster.store.statements import adding, compiled, each, replacing
+from muster.store.statements import adding, compiled, dropping, each, replacing
 
 _RECEIVED = compiled(adding(received).on_conflict_do_nothing())
 _SAID = compiled(adding(journal))
@@ -22,7 +22,7 @@ _ALL_RECEIVED = compiled(select(received).order_by(received.c.received_at))
 _ALL_SAID = compiled(select(journal).order_by(journal.c.at, journal.c.number))
 _ALL_BASE = compiled(select(base).order_by(base.c.part))
 _COUNTED = compiled(select(counters.c.value).where(counters.c.name == bindparam("name_")))
-_OLD_RECEIVED = compiled(delete(received).where(received.c.received_at < bindparam("cut")))
+_OLD_RECEIVED = dropping(received, received.c.received_at < bindparam("cut"))
 
 
 def _count() -> str:
@@ -67,7 +67,7 @@ def next_order(connection: sqlite3.Connection) -> int:
 
 
 def drop_older(connection: sqlite3.Connection, than: float) -> int:
-    """Forgets keys of reports that arrived before ``than``; returns how many."""
+    """Forgets some keys of reports that arrived before ``than``; returns how many, 0 when none is left."""
     return connection.execute(_OLD_RECEIVED, {"cut": than}).rowcount
 
 

@@ -7,13 +7,13 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, delete, false, literal_column, null, or_, select, true, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, false, literal_column, null, or_, select, true, update
 from sqlalchemy.dialects.sqlite import insert
 
 from muster.domain.model.roll import Sample
 from muster.store import mapping
 from muster.store.schema import current, minutes
-from muster.store.statements import adding, compiled, each
+from muster.store.statements import adding, compiled, dropping, each
 
 MINUTE = 60
 
@@ -53,7 +53,7 @@ def join(connection: sqlite3.Connection, gone: Mapping[str, str]) -> None:
 
 
 def drop_older(connection: sqlite3.Connection, than: float) -> int:
-    """Drops roll-ups of minutes before ``than``; returns how many."""
+    """Drops some roll-ups of minutes before ``than``; returns how many, 0 when none is left."""
     return connection.execute(_DROP, {"cut": than}).rowcount
 
 
@@ -133,7 +133,7 @@ def _drop() -> str:
     """Old roll-ups but the newest of each series, which still says what was so at the cut."""
     later = minutes.alias("later")
     superseded = select(later.c.series).where(later.c.series == minutes.c.series, later.c.minute > minutes.c.minute, later.c.minute <= bindparam("cut"))
-    return compiled(delete(minutes).where(minutes.c.minute < bindparam("cut"), superseded.exists()))
+    return dropping(minutes, and_(minutes.c.minute < bindparam("cut"), superseded.exists()))
 
 
 _NEWEST = _newest()

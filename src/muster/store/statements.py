@@ -7,9 +7,12 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ClauseElement, Column, Table, bindparam
+from sqlalchemy import ClauseElement, Column, ColumnElement, Table, bindparam, delete, literal_column, select, tuple_
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import Insert, insert
+
+CHUNK = 5000
+"""Rows that one transaction of tidying drops at most."""
 
 _dialect = sqlite.dialect(paramstyle="named")
 
@@ -30,6 +33,13 @@ def replacing(table: Table, keys: Sequence[Column[Any]]) -> str:
     statement = adding(table)
     taken = {c.name: statement.excluded[c.name] for c in table.columns if c not in set(keys) and c.autoincrement is not True}
     return compiled(statement.on_conflict_do_update(index_elements=list(keys), set_=taken))
+
+
+def dropping(table: Table, where: ColumnElement[bool]) -> str:
+    """A delete of at most CHUNK rows, so that a long tidying never holds up the writer."""
+    keys = list(table.primary_key)
+    some = select(*keys).where(where).limit(literal_column(str(CHUNK))).offset(literal_column("0"))
+    return compiled(delete(table).where(tuple_(*keys).in_(some)))
 
 
 def each(connection: sqlite3.Connection, statement: str, rows: Iterable[Mapping[str, Any]]) -> int:

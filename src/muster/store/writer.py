@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlalchemy import bindparam, delete, select, update
 
@@ -78,8 +78,17 @@ class Writer:
         unknown = keep.keys() - _TRIMMED.keys()
         if unknown:
             raise InputError(f"nothing called {', '.join(sorted(unknown))} is trimmed", hint=f"one of {', '.join(_TRIMMED)}")
-        with self._connections.transaction() as connection:
-            return sum(_TRIMMED[kind](connection, now - age) for kind, age in keep.items())
+        return sum(self._drop(_TRIMMED[kind], now - age) for kind, age in keep.items())
+
+    def _drop(self, drop: Callable[[sqlite3.Connection, float], int], than: float) -> int:
+        """Drops part by part, each in a transaction of its own: a batch that waits goes between two of them."""
+        total = 0
+        while True:
+            with self._connections.transaction() as connection:
+                dropped = drop(connection, than)
+            if not dropped:
+                return total
+            total += dropped
 
 
 def _write_roll(connection: sqlite3.Connection, batch: Batch) -> None:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a client on this machine finds the server without being told: a small file beside the socket, in a folder that only its user or root can write."""
+"""How a client on this machine finds the server without being told: a small file beside the socket, in a folder that only its user or root can write.
+
+Clients read it themselves, without this module: `interfaces.cli.client`, `collect.post`.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-from muster.wiring.settings import runtime_folders
 
 FILE = "server.json"
 SOCKET = "muster.sock"
@@ -40,15 +40,6 @@ def withdraw(runtime: Path, pid: int) -> None:
         (runtime / FILE).unlink(missing_ok=True)
 
 
-def find_server(folders: Iterable[Path] | None = None) -> Found | None:
-    """The first server whose process is alive, or None. Files of other users than root and ourselves are not believed."""
-    for folder in runtime_folders(os.environ) if folders is None else folders:
-        found = read(folder)
-        if found is not None and alive(found.pid):
-            return found
-    return None
-
-
 def read(runtime: Path) -> Found | None:
     """What the file says; None when there is none, it is garbled, or another user wrote it."""
     path = runtime / FILE
@@ -59,16 +50,3 @@ def read(runtime: Path) -> Found | None:
         return Found(url=str(told["url"]), socket=str(told["socket"]), pid=int(told["pid"]), state=str(told["state"]), version=str(told["version"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def alive(pid: int) -> bool:
-    """True when a process of that number runs."""
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True

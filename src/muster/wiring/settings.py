@@ -88,7 +88,7 @@ def load_settings(file: Path | None = None, **flags: Any) -> ServerSettings:
     path = file or next((place for place in setting_files(os.environ) if place.is_file()), None)
     told = {name: value for name, value in flags.items() if value is not None}
     try:
-        return ServerSettings(**told, file_=_read(path) if path else {})  # type: ignore[call-arg]  # taken out again in settings_customise_sources
+        return ServerSettings(**{**told, "file_": _read(path) if path else {}})
     except ValidationError as wrong:
         each = wrong.errors()[0]
         name = ".".join(str(part) for part in each["loc"])
@@ -137,11 +137,3 @@ def runtime_folder(environment: Mapping[str, str], *, root: bool | None = None) 
     if os.geteuid() == 0 if root is None else root:
         return Path("/run/muster")
     return Path(environment.get("XDG_STATE_HOME") or _home(environment) / ".local" / "state") / "muster"
-
-
-def runtime_folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Where a client looks for a server of this machine: the user's own places first, then the machine's."""
-    own = runtime_folder(environment)
-    state = Path(environment.get("XDG_STATE_HOME") or _home(environment) / ".local" / "state") / "muster"
-    named = environment.get("MUSTER_RUNTIME")
-    return tuple(dict.fromkeys((*((Path(named),) if named else ()), own, state, Path("/run/muster"))))

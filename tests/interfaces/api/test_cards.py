@@ -222,6 +222,7 @@ def test_history(api: TestClient) -> None:
     page = get(api, f"{CARDS}/SN-1001/history")
 
     assert page["items"][0]["kind"] == "installed"
+    assert sorted(page["items"][0]["names"].values()) == ["node-a", "node-a · 0000:1b:00.0 · Acme X1"]
     assert page["items"][0]["at"] == "2026-09-21T14:13:20Z"
     assert page["next"] is None
     assert get(api, f"{CARDS}/SN-1001/history", sort="-number")["items"] == page["items"][::-1]
@@ -271,3 +272,14 @@ def test_series(api: TestClient, desk: Desk, clock: Clock) -> None:
     get(api, f"{CARDS}/SN-2001/series", 400, key="temperature.core", part="nothing")
     get(api, f"{CARDS}/SN-2001/series", 400, key="temperature.core", since="-1m", until="-2m")
     get(api, f"{CARDS}/SN-2001/series", 422)
+
+
+def test_what_others_say_stands_beside_the_value(api: TestClient, desk: Desk) -> None:
+    said = {"firmware.version": "2.0", "power.draw": ("a", "not_permitted", "log in")}
+    bmc = listing(card(0, said, serial="SN-1001"), source="redfish", channel="out_of_band", witness="bmc")
+    driver = listing(card(0, {"firmware.version": "1.0"}, serial="SN-1001", pci_address="0000:1b:00.0", index="0"), source="acme.lib")
+    desk.report(report("node-a", bmc, driver, sequence=2))
+    readings = get(api, f"{CARDS}/SN-1001")["readings"]
+
+    assert (readings["firmware.version"]["value"], readings["firmware.version"]["dissent"]) == ("1.0", {"redfish": "2.0"})
+    assert (readings["power.draw"]["value"], readings["power.draw"]["absent"]) == (300.5, {"redfish": "not_permitted"})

@@ -20,6 +20,7 @@ def test_devices(api: TestClient) -> None:
     assert device["card"] == get(api, "/api/v1/cards/SN-2001")["id"]
     assert device["name"] == "node-a · 0000:2b:00.0 · Acme Duo · device 1"
     assert get(api, f"/api/v1/devices/{device['id']}") == device
+    assert get(api, "/api/v1/devices/DEAD-1-beef-000000000001") == device
     assert get(api, "/api/v1/devices", filter='ordinal == 0 && node == "node-a" && card.startsWith("c-") && !has(under)')["total"] == 1
     assert get(api, "/api/v1/devices", filter='role == "display"')["total"] == 0
     get(api, "/api/v1/devices/none", 404)
@@ -72,6 +73,7 @@ def test_silence_is_a_finding_and_can_be_acknowledged(api: TestClient, desk: Des
     assert page["total"] == 1
     finding = page["items"][0]
     assert finding["closed_at"] is None
+    assert "node-b" in finding["names"].values()
     assert get(api, f"/api/v1/findings/{finding['id']}") == finding
     told = api.post(f"/api/v1/findings/{finding['id']}/acknowledge", json={"by": "ann", "reason": "node is being moved"})
     assert told.status_code == 200, told.text

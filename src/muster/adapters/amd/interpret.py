@@ -147,7 +147,8 @@ def _settled(payload: bytes, name: str) -> bytes:
         return (text[:start] + ("" if last[:1] in ("/", "=") and not above.startswith(last) else "!unreadable\n")).encode()
     if ": " in last:
         return (text[:start] + last[: last.rfind(": ") + 2] + "N/A\n").encode()
-    return (text[:start] + (_LAST_CELL if name.endswith("-csv") else _LAST_VALUE).sub("N/A", last, count=1) + "\n").encode()
+    kept, tail = last[:-200], last[-200:]
+    return (text[:start] + kept + (_LAST_CELL if name.endswith("-csv") else _LAST_VALUE).sub("N/A", tail, count=1) + "\n").encode()
 
 
 def _smi_json(told: _Round, capture: Capture) -> None:

@@ -60,7 +60,7 @@ class Node:
     def memory(self) -> int | None:
         """Bytes of its own memory (public and private banks), None where the topology does not say."""
         sizes = [
-            int(size) for bank in self.banks if bank.get("heap_type") in ("1", "2") and (size := bank.get("size_in_bytes", "")).isdigit() and len(size) < 16
+            int(size) for bank in self.banks if bank.get("heap_type") in ("1", "2") and (size := bank.get("size_in_bytes", "")).isdecimal() and len(size) < 16
         ]
         return sum(sizes) or self.get("local_mem_size") or None
 

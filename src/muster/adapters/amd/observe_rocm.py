@@ -18,8 +18,8 @@ _HEX = re.compile(r"^0x[0-9a-f]+$", re.IGNORECASE)
 _MHZ = re.compile(r"(\d+(?:\.\d+)?)\s*mhz", re.IGNORECASE)
 _LINK = re.compile(r"(\d+(?:\.\d+)?)\s*GT/s,?\s*x(\d+)", re.IGNORECASE)
 _DRAW = re.compile(r"^(?:current )?(?:socket )?(?:graphics )?package power \(w\)$")
-_PEER = re.compile(r"^\(topology\) link type between drm devices (\d+) and (\d+)$")
-_PID = re.compile(r"^pid(\d+)$")
+_PEER = re.compile(r"^\(topology\) link type between drm devices ([0-9]{1,4}) and ([0-9]{1,4})$")
+_PID = re.compile(r"^pid([0-9]{1,10})$")
 _NONE = (-1, 0xFFFFFFFF)
 INSTINCT = re.compile(r"instinct|\bmi\d{2,3}[a-z]?\b", re.IGNORECASE)
 """Names of cards that have no fan of their own."""
@@ -172,9 +172,10 @@ def _processes(gather: Gather, listing: RocmListing) -> None:
             continue
         name, count, used = (*(part.strip() for part in text.split(",")), "", "", "")[:3]
         row: dict[str, object] = {"pid": int(match.group(1)), "name": name}
-        if used.isdigit():
-            row["memory.used"] = int(used)
-        if count.isdigit() and int(count) > 0:
+        bytes_ = whole(used)
+        if bytes_ is not None and bytes_ >= 0:
+            row["memory.used"] = bytes_
+        if (whole(count) or 0) > 0:
             found.append(row)
     if found and len(listing.cards) == 1:
         gather.card(next(iter(listing.cards))).value("processes", found)

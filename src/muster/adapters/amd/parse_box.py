@@ -10,15 +10,16 @@ from muster.formats.text import lines
 
 _VERSIONS = re.compile(r"AMD-SMI\s+(\S+).*?amdgpu version:\s*(\S+).*?ROCm version:\s*([^\s|]+)", re.IGNORECASE)
 _FIRST = re.compile(r"^\|\s*((?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\s+(.+?)\s*\|\s*(.+?)\s*\|\s*$")
-_SECOND = re.compile(r"^\|\s*(\d+)\s+(\S+)\s+(\S+)\s+(\S+)\s*\|\s*(.+?)\s*\|\s*$")
+_SECOND = re.compile(r"^\|\s*([0-9]{1,4})\s+(\S+)\s+(\S+)\s+(\S+)\s*\|\s*(.+?)\s*\|\s*$")
+_WIDTH = 240
 _STATE = re.compile(r"^(N/A|[\d.]+ ?%)\s+(N/A|[\d.]+ ?\S{0,3}C)\s+(\S+)\s+(\S+)/(\S+) ?W$")
 _LOAD = re.compile(r"^(N/A|[\d.]+ ?%)\s+(N/A|[\d.]+ ?%|\S+)\s+(\S+)/(\S+) ?(MB|GB)$")
-_PROCESS = re.compile(r"^\|\s*(\d+)\s+(\d+)\s+(\S.*?)\s{2,}(\S+ ?[KMGT]?B?)\s+(\S+ ?[KMGT]?B)\s+(\S+ ?[KMGT]?B)\s+.*\|\s*$")
+_PROCESS = re.compile(r"^\|\s*([0-9]{1,4})\s+([0-9]{1,10})\s+(\S.*?)\s{2,}(\S+ ?[KMGT]?B?)\s+(\S+ ?[KMGT]?B)\s+(\S+ ?[KMGT]?B)\s+.*\|\s*$")
 
 
 def box(payload: bytes) -> Listing | None:
     """The cards of the summary; None when the text is none."""
-    text = lines(payload)
+    text = [line[:_WIDTH] for line in lines(payload)]
     head = next((match for line in text if (match := _VERSIONS.search(line))), None)
     if head is None:
         return None

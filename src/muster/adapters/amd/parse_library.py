@@ -67,13 +67,15 @@ def _static(record: Record, gpu: Mapping[str, Any]) -> None:
     vram = _answer(gpu, "vram")
     _block(record, "vram", vram)
     caps = _answer(gpu, "power_cap")
+    limits = gpu.get("limits")
+    limits = limits if isinstance(limits, Mapping) else {}
     if isinstance(caps, Mapping):
         record["limit"] = {
             "socket_power_limit": _watts(caps.get("power_cap")),
             "max_power_limit": _watts(caps.get("max_power_cap")),
             "min_power_limit": _watts(caps.get("min_power_cap")),
             "default_power_limit": _watts(caps.get("default_power_cap")),
-            **{str(key): value for key, value in (gpu.get("limits") or {}).items()},
+            **{str(key): value for key, value in limits.items()},
         }
     numa = _answer(gpu, "numa_node")
     if numa is not None:

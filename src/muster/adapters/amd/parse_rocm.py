@@ -16,10 +16,10 @@ from muster.formats.text import decode, lines
 
 Flat = dict[str, str]
 
-_CARD = re.compile(r"^card(\d{1,4})$")
-_LINE = re.compile(r"^\s*GPU\[(\d{1,4})\]\s*:\s*(.+?)\s*$")
+_CARD = re.compile(r"^card([0-9]{1,4})$")
+_LINE = re.compile(r"^\s*GPU\[([0-9]{1,4})\]\s*:\s*(.+)$")
 _CSV = re.compile(r"^device\s*[,;\t|]", re.MULTILINE | re.IGNORECASE)
-_OLD = re.compile(r"^GPU\s+Temp\b.*GPU%", re.IGNORECASE)
+_OLD = re.compile(r"^GPU +Temp\b.*GPU%", re.IGNORECASE)
 _NEW = re.compile(r"^Device\s+Node\s+IDs\b", re.IGNORECASE)
 _FIGURE = re.compile(r"^[+-]?[\d.,]+$")
 

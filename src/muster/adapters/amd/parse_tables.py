@@ -7,11 +7,12 @@ import re
 from typing import Any
 
 from muster.adapters.amd.parse_smi import Listing, Record
+from muster.adapters.amd.values import ordinal
 from muster.domain.model.names import pci_address
 from muster.formats.text import lines
 
 _BDF = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
-_BDF_ROW = re.compile(rf"^\s*(?:GPU(\d+)\s+)?({_BDF})\s+(.+?)\s*$", re.IGNORECASE)
+_BDF_ROW = re.compile(rf"^\s*(?:GPU([0-9]{{1,4}})\s+)?({_BDF})\s+(.+)$", re.IGNORECASE)
 _BDF_HEAD = re.compile(rf"(?<![\w:.]){_BDF}(?![\w:.])")
 _UNITS = frozenset({"w", "c", "%", "mhz", "ghz", "mb", "gb", "kb", "tb", "b", "j", "mv", "mb/s", "gb/s", "gt/s", "kb/s"})
 _TABLE = re.compile(r"^\s*([A-Z][A-Z _]*?)(?: TABLE)?:\s*$")
@@ -66,7 +67,7 @@ def monitor(payload: bytes) -> Listing | None:
         row = cells(line)
         if is_monitor_header(row):
             header = [name.lower() for name in row]
-        elif header and row and row[0].isdigit():
+        elif header and row and ordinal(row[0]) is not None:
             if len(row) == len(header):
                 records.append(_monitor_record(header, row))
             else:
@@ -91,7 +92,7 @@ def _merged(records: list[Record]) -> list[Record]:
 
 
 def _monitor_record(header: list[str], row: list[str]) -> Record:
-    record: Record = {"gpu": int(row[0])}
+    record: Record = {"gpu": ordinal(row[0])}
     for name, cell in zip(header[1:], row[1:], strict=True):
         if name == "vram_usage":
             used, _, rest = cell.partition("/")
@@ -182,10 +183,10 @@ def partition(payload: bytes) -> Listing | None:
         names = [name.lower() for name in row]
         if names[:1] in (["gpu_id"], ["gpu"]) and "accelerator_type" in names:
             header = names
-        elif header and row and row[0].isdigit() and len(row) == len(header):
+        elif header and row and ordinal(row[0]) is not None and len(row) == len(header):
             told = dict(zip(header, row, strict=True))
             block = {"accelerator_partition": told.get("accelerator_type"), "memory_partition": told.get("memory"), "partition_id": told.get("partition_id")}
-            records.append({"gpu": int(row[0]), "partition": block})
-        elif header and (not row or not row[0].isdigit()):
+            records.append({"gpu": ordinal(row[0]), "partition": block})
+        elif header and (not row or ordinal(row[0]) is None):
             header = [] if _TABLE.match(line) else header
     return Listing(tuple(records)) if records else None

@@ -51,14 +51,14 @@ _ROCM_KEYS = re.compile(
     )
 )
 _ROCM_CSV = re.compile(
-    r"^device\s*[,;\t].*" + _any(r"\(Sensor \w+\)", r"Package Power \(W\)", "GPU ID", "GPU use", "Card [Ss]eries", "Unique ID", "VRAM Total"),
+    r"^device[ \t]*[,;\t].*" + _any(r"\(Sensor \w+\)", r"Package Power \(W\)", "GPU ID", "GPU use", "Card [Ss]eries", "Unique ID", "VRAM Total"),
     re.MULTILINE,
 )
 _ROCM_TEXT = re.compile(r"ROCm System Management Interface|^GPU\[\d+\](?:\t+ ?|\s{7,}):\s", re.MULTILINE)
 _BOX = re.compile(r"\|\s*AMD-SMI\s+\S+")
 _SMI_GPU = re.compile(r"^GPU: \d+\s*$", re.MULTILINE)
 _SMI_KEYS = re.compile(
-    r"^\s+"
+    r"^[ \t]+"
     + _any(
         *("ASIC", "BDF", "KFD_ID", "USAGE", "POWER", "ECC", "ECC_BLOCKS", "THROTTLE", "VIOLATION", "PARTITION", "PROCESS_INFO", "FW_LIST", "RETIRED", "VRAM"),
         *("CLOCK", "TEMPERATURE", "MEM_USAGE", "PCIE", "LIMIT", "BUS", "FAN", "DRIVER", "BOARD", "VBIOS", "IFWI", "NUMA", "RAS", "UUID"),
@@ -67,13 +67,13 @@ _SMI_KEYS = re.compile(
     re.MULTILINE,
 )
 _SMI_TABLE = re.compile(
-    r"^GPU(?:\s+XCP)?\s+.*\b(?:GPU_T|GPU_TEMP|GFX_UTIL|GFX_CLOCK|GFX_CLK|VRAM_USED|VRAM_USAGE)\b"
-    r"|^GPU(?:\s+XCP)?\s+.*GFX%|^(?:LINK METRIC TABLE|LINK TYPE TABLE|NUMA BW TABLE|CURRENT_PARTITION|ACCESS TABLE):",
+    r"^GPU[ \t].*\b(?:GPU_T|GPU_TEMP|GFX_UTIL|GFX_CLOCK|GFX_CLK|VRAM_USED|VRAM_USAGE)\b"
+    r"|^GPU[ \t].*GFX%|^(?:LINK METRIC TABLE|LINK TYPE TABLE|NUMA BW TABLE|CURRENT_PARTITION|ACCESS TABLE):",
     re.MULTILINE,
 )
-_VENDOR = re.compile(r"/vendor:?\s*(?:<==\n)?(0x[0-9a-f]{4})\b|^\s*PCI_ID=([0-9A-F]{4}):|/uevent: ?PCI_ID=([0-9A-F]{4}):", re.MULTILINE)
+_VENDOR = re.compile(r"/vendor:?\s*(?:<==\n)?(0x[0-9a-f]{4})\b|^[ \t]*PCI_ID=([0-9A-F]{4}):|/uevent: ?PCI_ID=([0-9A-F]{4}):", re.MULTILINE)
 _SYSFS = re.compile(r"DRIVER=amdgpu|ras/gpu_vram_bad_pages\s*:|/mem_info_vram_total\b|^(?:\S*/)?ras/\w+_err_count\s*:|/module/amdgpu/version\b", re.MULTILINE)
-_KFD = re.compile(r"(?:^|[/ ])nodes/\d+/\S*properties\b", re.MULTILINE)
+_KFD = re.compile(r"(?:^|[/ ])nodes/\d+/[a-z0-9_/]{0,40}properties\b", re.MULTILINE)
 _KFD_KEYS = re.compile(r"\b(?:simd_count|gfx_target_version|cpu_cores_count|max_engine_clk_fcompute)\s+\d")
 _FIRMWARE = re.compile(r"^(?:\S+: )?\w[\w ]*feature version: \d+, firmware version: 0x[0-9a-f]+", re.MULTILINE)
 _FAILURES = re.compile(
@@ -82,7 +82,7 @@ _FAILURES = re.compile(
         *(r"\bamd-smi: command not found", r"\brocm-smi: command not found", r"No such file or directory: '?\S*/(?:amd|rocm)-smi"),
     )
 )
-_XRT = re.compile(r"^\s*amdxdna\s*:|NPU Firmware Version|RyzenAI-npu\d", re.MULTILINE)
+_XRT = re.compile(r"^[ \t]*amdxdna[ \t]*:|NPU Firmware Version|RyzenAI-npu\d", re.MULTILINE)
 
 
 def recognise(head: bytes) -> str | None:

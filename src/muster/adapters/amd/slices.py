@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from muster.adapters.amd.values import ordinal
 from muster.domain.model.attributes import PARTITION_OWN, Level
 from muster.domain.model.gather import Thing
 from muster.domain.model.names import NameKind, canonical, name, pci_address, pci_device
@@ -59,8 +60,7 @@ def _group(card: Thing, last: object, place: int) -> object:
 
 def _slice(card: Thing) -> int | None:
     """The number of the partition that the row names, or None."""
-    text = str(card.vendor.get("partition_id", "")).strip()
-    return int(text) if text.isdigit() and len(text) < 4 else None
+    return ordinal(str(card.vendor.get("partition_id", "")).strip())
 
 
 def _joined(rows: list[Thing], *, short: bool) -> list[Thing]:

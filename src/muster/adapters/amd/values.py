@@ -22,6 +22,8 @@ _FACTORS: dict[Unit, dict[str, float]] = {
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6, 128.0: 7}
 _NUMBER_UNIT = re.compile(r"^\s*\(?\s*([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*([^\s)]*)\s*\)?\s*$")
 _NOT_ASCII = re.compile(r"[^\x20-\x7e]|_(?=[Cc]$)")
+_HUGE = 1e30
+"""No quantity of a card is larger, in whatever unit."""
 _WIDE = (2**64 - 1, 2**32 - 1, 2**63 - 1)
 
 
@@ -68,7 +70,7 @@ def is_marker(value: Any) -> bool:
 def word(value: Any) -> str | None:
     """The text of a value; None when there is none or it says nothing."""
     inner = plain(value)
-    if is_marker(value) or isinstance(inner, bool | list | Mapping):
+    if is_marker(value) or isinstance(inner, bool | list | Mapping) or (isinstance(inner, float) and inner - inner != 0):
         return None
     return str(inner).strip() or None
 
@@ -81,6 +83,11 @@ def whole(value: Any) -> int | None:
     if re.fullmatch(r"0[xX][0-9a-fA-F]+", text):
         return int(text, 16)
     return int(text) if re.fullmatch(r"[+-]?\d+", text) else None
+
+
+def ordinal(text: str) -> int | None:
+    """The place in a listing that a cell names, or None."""
+    return int(text) if re.fullmatch(r"[0-9]{1,4}", text) else None
 
 
 def text_reading(value: Any, *, lower: bool = False) -> Reading | None:
@@ -122,6 +129,8 @@ def _number(key: str, value: float, unit: str) -> Reading:
         return Absent(Why.UNREADABLE, str(value))
     if isinstance(value, int) and (value in SENTINELS or value in _WIDE):
         return Absent(SENTINELS.get(value, Why.NOT_SUPPORTED), str(value))
+    if abs(value) > _HUGE:
+        return Absent(Why.IMPLAUSIBLE, repr(value)[:80])
     if value == -1 and (ATTRIBUTES[key].low or 0) >= 0:
         return Absent(Why.NOT_SAMPLED, str(value))
     return quantity(key, repr(value), unit=_ascii(unit), factor=_factor(key, unit))
@@ -131,11 +140,13 @@ def _text(key: str, text: str, unit: str) -> Reading:
     why = marker(text)
     if why is not None:
         return Absent(why, text.strip())
-    clean = _ascii(text)
+    clean = _ascii(text[:200])
     match = _NUMBER_UNIT.match(clean)
     if match is None:
         return Absent(Why.UNREADABLE, text.strip()[:80])
     digits, suffix = match.group(1), match.group(2) or unit
+    if re.search(r"[eE]", digits) or len(digits) > 30:
+        return Absent(Why.UNREADABLE, text.strip()[:80])
     if digits.isdigit() and int(digits[:24]) in _WIDE:
         return Absent(Why.NOT_SUPPORTED, text.strip()[:80])
     return quantity(key, digits, unit=suffix, factor=_factor(key, suffix), point=False)

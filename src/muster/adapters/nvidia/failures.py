@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 from muster.domain.model.source import Outcome
 from muster.formats.text import decode
@@ -29,6 +30,8 @@ _TEXTS: tuple[tuple[str, Outcome], ...] = (
 )
 _PATTERNS = tuple((re.compile(pattern), outcome) for pattern, outcome in _TEXTS)
 _LOST = re.compile(r"Unable to determine the device handle for (?:gpu|GPU)\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*:?\s*([^\n]*)")
+LINES, WIDTH = 60, 300
+"""A failure text is short: lines and characters of a line that are looked at."""
 _CONTAINER = "seen in containers that lost access to the device files; on a host it means that the driver does not answer"
 
 
@@ -43,11 +46,11 @@ class Failure:
 def failure(*texts: bytes) -> Failure | None:
     """The first failure that one of ``texts`` (stdout, stderr) spells, None when there is none."""
     for payload in texts:
-        text = decode(payload[:65536])
-        for line in text.split("\n"):
+        rows = (row for row in decode(payload[:65536]).split("\n") if row.strip())
+        for line in islice(rows, LINES):
             lower = line.lower()
             for pattern, outcome in _PATTERNS:
-                if pattern.search(lower):
+                if len(lower) < WIDTH and pattern.search(lower):
                     more = f" ({_CONTAINER})" if "nvml: unknown error" in lower else ""
                     return Failure(outcome, " ".join(line.split())[:200] + more)
     return None
@@ -61,6 +64,8 @@ def lost(*texts: bytes) -> dict[str, str]:
 def speaks(head: bytes) -> bool:
     """True when the text is a failure text of this vendor's tool (and not any text that has one of the words somewhere)."""
     text = decode(head[:4096]).lower()
+    if len(decode(head).split("\n")) > LINES:
+        return False
     return bool(text.strip()) and ("nvml" in text or "nvidia" in text or "device handle for gpu" in text or _only(text)) and failure(head) is not None
 
 

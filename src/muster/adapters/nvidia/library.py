@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes import byref
 from typing import Any
 
 LIBRARY_NOT_FOUND = 12
@@ -158,7 +159,7 @@ def _fabric(nvml: Any, handle: Any) -> Any:
     if kind is None:
         return {"error": 13, "name": "function not in this binding"}
     info = kind()
-    answer = _call(nvml, "nvmlDeviceGetGpuFabricInfoV", handle, _reference(info))
+    answer = _call(nvml, "nvmlDeviceGetGpuFabricInfoV", handle, byref(info))
     if isinstance(answer, dict):
         return answer
     return {
@@ -168,10 +169,6 @@ def _fabric(nvml: Any, handle: Any) -> Any:
         "status": info.status,
         "health_mask": info.healthMask,
     }
-
-
-def _reference(structure: Any) -> Any:
-    return importlib.import_module("ctypes").byref(structure)
 
 
 def _links(nvml: Any, handle: Any) -> Any:

@@ -22,6 +22,9 @@ REASON_WORDS = {
 }
 """Column to the dictionary's word and its bit in the mask."""
 
+WHOLE_SET = 8
+"""Reasons that every version of the tool prints."""
+
 RECOVERY = {
     "none": "none",
     "gpu reset": "reset",
@@ -92,6 +95,8 @@ def _reasons(board: Board) -> Reading | None:
             known = {column: bool(bits & bit) for column, (_, bit) in REASON_WORDS.items()} | {column: True for column, on in known.items() if on}
             if bits >> 9:
                 return Known((*_active(known), *(("other",) if not known["display_clocks_setting"] else ())))
+    if known and board.partial and len(known) < WHOLE_SET:
+        return Absent(Why.UNREADABLE, "the text ends among the reasons")
     if known:
         return Known(_active(known))
     absent = first(states.values())
@@ -117,7 +122,7 @@ def _put_time(board: Board, card: Thing) -> None:
         number = bare.removesuffix("us").removesuffix("s").strip()
         if number.replace(".", "", 1).isdigit() and len(number) < 24:
             spent[word] = round(float(number) * (1e-6 if bare.endswith("us") else 1), 6)
-    if spent:
+    if spent and not board.partial:
         card.value("throttle.time", spent)
 
 
@@ -172,7 +177,7 @@ def _put_remapped(board: Board, card: Thing) -> None:
     card.put("memory.remap.failed", first((flag(board.fields.get("remapped_rows.failure")), none)))
     banks = {bank: measure(board, "memory.pages_retired", f"remapped_rows.histogram.{bank}", "") for bank in BANKS}
     known = {bank: reading.value for bank, reading in banks.items() if isinstance(reading, Known)}
-    if known:
+    if len(known) == len(BANKS):
         card.value("memory.remap.banks", known)
 
 

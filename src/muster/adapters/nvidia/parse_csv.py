@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from muster.adapters.nvidia.board import Board, Listing, Process
 from muster.domain.model.reading import Absent, Why
 from muster.formats.csvtext import Row, Table, read
+from muster.formats.text import LINE_LIMIT, decode, lines
 
 _ALIASES = {
     "gpu_name": "name",
@@ -42,6 +43,13 @@ _SHORT = {
     "clocks.max.gr": "clocks.max.graphics",
     "clocks.max.mem": "clocks.max.memory",
 }
+_COLUMN = re.compile(
+    r"^(?:index|name|gpu_name|uuid|gpu_uuid|serial|gpu_serial|pci\.bus_id|gpu_bus_id|driver_version|timestamp|pid|count)$"
+    r"|^(?:memory|power|temperature|utilization|clocks|pcie|ecc|fan|enforced|pstate|compute|mig|retired_pages|remapped_rows)(?:\.\S+|_\S+)?(?: \[\S+\])?$"
+)
+_OWN_COLUMNS = re.compile(r"\b(?:memory\.(?:total|used|free)|power\.(?:draw|limit)|temperature\.gpu|utilization\.gpu|clocks\.|gpu_uuid|gpu_bus_id|pci\.bus_id)")
+HEADER_LINES = 40
+"""Lines in which a header is looked for; what stands before it is no row."""
 _UUID = re.compile(r"\b(GPU|MIG)-[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
 _BUS = re.compile(r"\b[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\b")
 _QUERY = re.compile(r"--query-([a-z-]+)=(\S+)")
@@ -72,12 +80,13 @@ def query_columns(locator: Sequence[str]) -> list[str] | None:
 def parse(payload: bytes, locator: Sequence[str] = ()) -> Listing:
     """Cards by UUID, else address, else index, else line. Rows of processes and of retired pages are put under their card."""
     asked = query_columns([*locator, *_command(payload)])
+    payload = _from_header(payload)
     table = read(payload)
     if table is None:
         return Listing(cut=True)
     known = {canonical(name) for name in table.names} & (_NAME_COLUMNS | {"pid", "driver_version", "memory.total", "count"})
-    if not known and asked is not None:
-        table = read(payload, asked) or table
+    if not known:
+        table = read(payload, asked or [f"column.{place}" for place in range(len(table.columns))]) or table
     found = Listing(cut=table.cut)
     names = [canonical(name) for name in table.names]
     boards: dict[str, Board] = {}
@@ -93,6 +102,18 @@ def parse(payload: bytes, locator: Sequence[str] = ()) -> Listing:
     return found
 
 
+def is_header(line: str) -> bool:
+    """True for a row of column names of this tool: most cells are such names, and one of them no other tool has."""
+    cells = [cell.strip().strip('"') for cell in re.split(r"[;,\t]", line[:LINE_LIMIT])]
+    return len(cells) > 1 and sum(1 for cell in cells if _COLUMN.match(cell)) * 2 > len(cells) and _OWN_COLUMNS.search(line) is not None
+
+
+def _from_header(payload: bytes) -> bytes:
+    rows = lines(payload)[:HEADER_LINES]
+    place = next((place for place, row in enumerate(rows) if is_header(row)), 0)
+    return decode(payload).split("\n", place)[-1].encode() if place else payload
+
+
 def _command(payload: bytes) -> list[str]:
     first = payload[:4096].split(b"\n", 1)[0].decode("utf-8", errors="replace")
     return first.split() if first.startswith(("$ ", "nvidia-smi ")) else []
@@ -100,7 +121,9 @@ def _command(payload: bytes) -> list[str]:
 
 def _take(table: Table, names: list[str], row: Row, boards: dict[str, Board], found: Listing) -> None:
     cells = {name: row.cells[own] for name, own in zip(names, table.names, strict=True) if own in row.cells}
-    if not cells and not _named(row):
+    named = _named(row) or (cells.get("index", "").isdecimal() and cells["index"])
+    if not named and (row.ragged or not cells or "column.0" in names):
+        found.cut = True
         return
     key = cells.get("uuid") or cells.get("pci.bus_id") or cells.get("index") or _named(row) or f"#{row.line}"
     if _names_nothing(key):
@@ -114,7 +137,8 @@ def _take(table: Table, names: list[str], row: Row, boards: dict[str, Board], fo
         _ragged(board, row, names)
         return
     if row.ragged:
-        found.cut = True
+        found.cut = board.partial = True
+    if row.ragged or "column.0" in names:
         _by_form(board, row)
     if "pid" in names:
         _process(board, cells)
@@ -126,7 +150,10 @@ def _take(table: Table, names: list[str], row: Row, boards: dict[str, Board], fo
             continue
         if name == "driver_version":
             found.head.setdefault("driver_version", text)
-        board.offer(name, _with_unit(text, units.get(name, "")))
+        value = _with_unit(text, units.get(name, ""))
+        board.offer(name, value)
+        if not row.ragged:
+            board.fields[name] = value  # a tool that repeats its rows: the newer one
 
 
 def _names_nothing(key: str) -> bool:

@@ -34,7 +34,10 @@ _SLICE_FIELDS = {
 
 
 def parse_text(payload: bytes) -> Listing:
-    """Cards in order. A last line without a line end, and a last card without its closing sections, mean that the text was cut."""
+    """Cards in order. A last line without its end is left out.
+
+    A last card without its closing section is told as partial: its lines are right, its sets may lack members.
+    """
     text = decode(payload)
     ended = text.endswith("\n")
     if not ended:
@@ -48,9 +51,10 @@ def parse_text(payload: bytes) -> Listing:
         short = last and node.at("Product Name") is not None and (node.at("Processes") is None or (not ended and node.children[-1].key == "Processes"))
         found.cut |= short
         address = node.key.removeprefix("GPU ")
-        board = _board(_without_last(node) if short and len(node.children) > 1 else node, address)
+        board = _board(node, address)
         board.partial = short
-        boards.setdefault(address, board)
+        if address not in boards or not board.partial:
+            boards[address] = board  # a tool that repeats its listing: the newer one
     found.boards = list(boards.values())
     attached = found.head.get("attached_gpus", "")
     found.attached = int(attached) if attached.isdecimal() and len(attached) < 6 else None
@@ -60,16 +64,6 @@ def parse_text(payload: bytes) -> Listing:
 
 def _head(root: Node) -> dict[str, str]:
     return {_HEAD[fold(node.key)]: node.value for node in root.children if fold(node.key) in _HEAD and node.value}
-
-
-def _without_last(node: Node) -> Node:
-    """The card without its last section, which may be cut: half a group would be half a set."""
-    short = Node(node.key, node.value, node.line)
-    last = fold(node.children[-1].key)
-    for child in node.children[:-1]:
-        if fold(child.key) != last or child.children:
-            short.add(child)
-    return short
 
 
 def _board(node: Node, address: str) -> Board:

@@ -53,7 +53,8 @@ def parse(payload: bytes) -> Listing:
         board.partial = not root.ended
         same = boards.get(address)
         key = address if address and (same is None or same.text("uuid") == board.text("uuid")) else f"#{number}"
-        boards.setdefault(key, board)
+        if key not in boards or not board.partial:
+            boards[key] = board  # a tool that repeats its listing: the newer one
         found.cut |= not root.ended
     found.boards = list(boards.values())
     attached = found.head.get("attached_gpus", "")
@@ -127,8 +128,7 @@ class _Builder:
 def _element(text: str) -> _Element | None:
     """The first element of ``text`` with what ended inside it, a fault or early end notwithstanding."""
     builder = _Builder()
-    # one card's element without a document type: no entity can be declared, and depth is bounded by the builder
-    parser = ElementTree.XMLParser(target=builder)  # noqa: S314 (see the line above)
+    parser = ElementTree.XMLParser(target=builder)  # noqa: S314 (one element, no document type: no entity can be declared; the builder bounds depth)
     try:
         parser.feed(text)
         parser.close()

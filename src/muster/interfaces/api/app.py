@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from muster.interfaces.api import cards, changes, findings, parts, places, problems, summary, writing
 from muster.interfaces.api.answers import SELECTED, page_schema
 from muster.wire import documents as d
+from muster.wire import exchange as x
 from muster.wire.report import AnswerDoc, ReportDoc
 from muster.wiring.desk import Desk
 
@@ -23,19 +24,26 @@ HOSTS = frozenset({"localhost", "muster"})
 _LISTS = ("Card", "Device", "Partition", "Node", "Source", "Adapter", "Finding", "Change", "Event")
 _DOCUMENTS: tuple[type[msgspec.Struct], ...] = (
     d.ValueReading, d.AbsentReading, d.Card, d.Device, d.Partition, d.Node, d.Source, d.Adapter, d.Finding, d.Change, d.Event, d.CaptureInfo, d.Series,
-    d.Summary, d.Audit, d.ActRequest, d.ActAnswer, d.AcknowledgeRequest, d.Health, d.Version, d.Problem, ReportDoc, AnswerDoc,
+    d.Summary, x.Audit, x.ActRequest, x.ActAnswer, x.AcknowledgeRequest, x.Health, x.Version, x.Problem, ReportDoc, AnswerDoc,
 )  # fmt: skip
+
+
+class Api(FastAPI):
+    """The application with our own OpenAPI document."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The document."""
+        return document(self)
 
 
 def build(desk: Desk, hosts: frozenset[str] = HOSTS) -> FastAPI:
     """The API on ``desk``."""
-    app = FastAPI(title="Muster", version=desk.version or "0", docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False)
+    app = Api(title="Muster", version=desk.version or "0", docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False)
     app.state.desk = desk
     problems.install(app)
     for room in (cards, parts, places, changes, findings, writing, summary):
         app.include_router(room.router)
     app.add_middleware(HostGuard, hosts)
-    app.openapi = lambda: document(app)  # type: ignore[method-assign]  # FastAPI's own way to extend the document
     return app
 
 

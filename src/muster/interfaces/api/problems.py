@@ -14,7 +14,8 @@ from starlette.exceptions import HTTPException
 
 from muster.domain.decide.find import AmbiguousCard
 from muster.domain.model.errors import Ambiguous, Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
-from muster.wire.documents import Problem, encode
+from muster.wire.documents import encode
+from muster.wire.exchange import Problem
 
 MEDIA = "application/problem+json"
 STATUS: tuple[tuple[type[MusterError], int], ...] = (

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from muster.domain.decide.find import find
@@ -14,6 +14,7 @@ from muster.domain.model.errors import NotFound
 from muster.domain.model.roll import CardRecord, Finding, PartRecord, Voice, Word
 from muster.domain.model.units import Unit
 from muster.spi.store import CurrentValue
+from muster.wire import shown
 from muster.wiring.desk import Desk
 
 NAMED = frozenset({"product.name", "pci.vendor_id"})
@@ -63,6 +64,12 @@ class Then:
     def nodes(self) -> dict[str, str]:
         """Names of nodes by id."""
         return {node.id: node.name for node in self.desk.reader.nodes(self.at)}
+
+    def names(self, ids: Iterable[str]) -> dict[str, str]:
+        """Names of the cards and nodes among ``ids``; other words are passed over."""
+        wanted = set(ids)
+        cards = self.sketches(self.cards(sorted(wanted)), NAMED)
+        return {id_: name for id_, name in self.nodes().items() if id_ in wanted} | {c.record.id: shown.card_name(c.record, shown.model(c)) for c in cards}
 
     def findings(self) -> dict[str, list[Finding]]:
         """Open findings by card."""

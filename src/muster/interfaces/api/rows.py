@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from muster.domain.model.moments import rfc3339
 from muster.spi.store import CaptureRow, ChangeRow, EventRow, FindingRow
@@ -11,8 +12,8 @@ from muster.wire import documents as d
 from muster.wire.shown import perhaps, plain, seconds
 
 
-def finding(row: FindingRow, nodes: Mapping[str, str], now: float) -> d.Finding:
-    """A finding's document; ``nodes`` are names of nodes by id."""
+def finding(row: FindingRow, names: Mapping[str, str], now: float) -> d.Finding:
+    """A finding's document; ``names`` are those of cards and nodes by id."""
     told = row.finding
     return d.Finding(
         id=told.id,
@@ -20,11 +21,12 @@ def finding(row: FindingRow, nodes: Mapping[str, str], now: float) -> d.Finding:
         subject=told.subject,
         about=told.about,
         cards=list(told.cards),
-        node=nodes.get(told.node, told.node) or None,
+        node=names.get(told.node, told.node) or None,
         node_id=told.node or None,
         source=told.source or None,
         attribute=told.attribute or None,
         evidence=plain(told.evidence),
+        names=_among(names, finding_words(row)),
         opened_at=rfc3339(told.opened_at),
         last_seen_at=rfc3339(row.last_seen_at),
         age=seconds(now - told.opened_at),
@@ -34,8 +36,8 @@ def finding(row: FindingRow, nodes: Mapping[str, str], now: float) -> d.Finding:
     )
 
 
-def change(row: ChangeRow) -> d.Change:
-    """A history entry's document."""
+def change(row: ChangeRow, names: Mapping[str, str]) -> d.Change:
+    """A history entry's document; ``names`` are those of cards and nodes by id."""
     told = row.change
     return d.Change(
         number=row.number,
@@ -45,6 +47,7 @@ def change(row: ChangeRow) -> d.Change:
         at=rfc3339(told.at),
         learnt_at=rfc3339(told.learnt_at),
         detail=plain(told.detail),
+        names=_among(names, change_words(row)),
         superseded_at=perhaps(row.superseded_at),
     )
 
@@ -81,3 +84,29 @@ def capture(row: CaptureRow) -> d.CaptureInfo:
         cut=row.cut,
         size=len(row.payload),
     )
+
+
+def finding_words(row: FindingRow) -> set[str]:
+    """What a finding says that may be an id."""
+    told = row.finding
+    return {told.subject, told.node, *told.cards, *_words(told.evidence)}
+
+
+def change_words(row: ChangeRow) -> set[str]:
+    """What a history entry says that may be an id."""
+    return {row.change.subject, *_words(row.change.detail)}
+
+
+def _words(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _words(each)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            yield from _words(each)
+
+
+def _among(names: Mapping[str, str], words: set[str]) -> dict[str, str]:
+    return {word: names[word] for word in sorted(words) if word in names}

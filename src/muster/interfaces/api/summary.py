@@ -21,6 +21,7 @@ from muster.interfaces.api.params import At, asked_time
 from muster.interfaces.api.problems import answer
 from muster.interfaces.api.roll import NAMED, Then
 from muster.wire import documents as d
+from muster.wire import exchange as x
 from muster.wire import shown
 from muster.wire.report import SCHEMA
 
@@ -88,7 +89,7 @@ def _has(card: CardView, key: str) -> bool:
 @router.get("/healthz", summary="Is the server alive", **answers(ref("Health"), "It answers"))
 def healthz() -> Response:
     """Answers as long as the process can."""
-    return json_answer(d.Health(status="ok"))
+    return json_answer(x.Health(status="ok"))
 
 
 @router.get("/readyz", summary="Can the server do its work", **answers(ref("Health"), "It reads and writes"))
@@ -97,10 +98,10 @@ def readyz(desk: AtDesk) -> Response:
     wrong = desk.well()
     if wrong:
         return answer(503, "not_ready", "; ".join(f"{check}: {what}" for check, what in wrong.items()), hint="the server's log says more")
-    return json_answer(d.Health(status="ok"))
+    return json_answer(x.Health(status="ok"))
 
 
 @router.get("/version", summary="What runs here", **answers(ref("Version"), "Versions"))
 def version(desk: AtDesk) -> Response:
     """The version of the server, of this API, and of the reports it understands."""
-    return json_answer(d.Version(version=desk.version, api="v1", report_schema=SCHEMA))
+    return json_answer(x.Version(version=desk.version, api="v1", report_schema=SCHEMA))

@@ -19,7 +19,7 @@ from muster.interfaces.api.paging import json_answer
 from muster.interfaces.api.params import body, body_schema, decoded, json_body, media_type
 from muster.interfaces.api.problems import Refused, WebError
 from muster.interfaces.api.roll import Then
-from muster.wire import documents as d
+from muster.wire import exchange as x
 from muster.wire.report import ActDoc, AnswerDoc, ReportDoc, unpack
 from muster.wire.shown import plain
 from muster.wiring.desk import Desk
@@ -88,11 +88,11 @@ async def act(desk: AtDesk, request: Request) -> Response:
 
     `set` values, `store` or `retire` a card, `remove_source`, or say that two cards are the `same` or `not_same`.
     """
-    told = await json_body(request, d.ActRequest)
-    return json_answer(d.ActAnswer(cards=await run_in_threadpool(_act, desk, told)))
+    told = await json_body(request, x.ActRequest)
+    return json_answer(x.ActAnswer(cards=await run_in_threadpool(_act, desk, told)))
 
 
-def _act(desk: Desk, told: d.ActRequest) -> list[str]:
+def _act(desk: Desk, told: x.ActRequest) -> list[str]:
     if told.what not in set(ActKind):
         raise InputError(f"what={told.what!r} is no act", hint=f"acts are {', '.join(ActKind)}")
     if not told.by.strip():
@@ -131,9 +131,9 @@ def audit(desk: AtDesk, limit: Annotated[int, Query(ge=1, le=10_000)] = 500) -> 
     return json_answer({"items": [_audit(row) for row in desk.reader.audit(limit)]})
 
 
-def _audit(row: Mapping[str, Any]) -> d.Audit:
+def _audit(row: Mapping[str, Any]) -> x.Audit:
     at = row.get("at")
-    return d.Audit(
+    return x.Audit(
         at=rfc3339(at) if isinstance(at, int | float) else None,
         by=str(row.get("by", "")),
         what=str(row.get("what", "")),

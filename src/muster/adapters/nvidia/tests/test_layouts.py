@@ -115,7 +115,7 @@ def test_a_long_listing_that_ends_inside_a_card_is_partial(ask: Ask) -> None:
         assert told.told.outcome is Outcome.PARTIAL
         assert not told.told.complete
         assert told.names(told.cards[0])["pci_address"] == "0000:2a:00.0"
-        assert told.values("throttle.reasons")[0] in (None, ("hardware_slowdown", "thermal_hardware"))
+        assert told.values("throttle.reasons")[0] in (None, "!unreadable", ("hardware_slowdown", "thermal_hardware"))
 
 
 LIST = f"""GPU 0: NVIDIA A100-SXM4-40GB (UUID: {UUID})
@@ -259,6 +259,23 @@ def test_a_row_with_more_cells_than_columns_keeps_its_card(ask: Ask) -> None:
     told = ask(f"uuid, name, memory.total [MiB]\n{UUID}, Odd, Name, 100 MiB\nGPU-1b2c3d4e-5f60-4172-8394-a5b6c7d8e9f1, NVIDIA A30, 24576 MiB\n")
     assert told.values("memory.total") == ["!unreadable", 24576 * 2**20]
     assert told.told.outcome is Outcome.PARTIAL
+
+
+def test_rows_without_a_header_keep_their_cards(ask: Ask) -> None:
+    told = ask(f"0, NVIDIA A30, {UUID}, 00000000:2A:00.0, 24576\n1, NVIDIA A30, {UUID[:-1]}1, 00000000:2B:00.0, 24576\n")
+    assert [told.names(card)["pci_address"] for card in told.cards] == ["0000:2a:00.0", "0000:2b:00.0"]
+    assert told.values("memory.total") == [None, None]
+    assert told.cards[0].vendor["column.4"] == "24576"
+    assert not told.told.complete
+
+
+def test_repeated_listings_tell_the_newer_values(ask: Ask) -> None:
+    told = ask(f"uuid, temperature.gpu\n{UUID}, 40\n{UUID}, 41\n")
+    assert told.values("temperature.core") == [41]
+    again = LONG + LONG.replace("91 C", "71 C").replace("99.10 W", "70.50 W")
+    assert ask(again).values("temperature.core") == [71]
+    document = '<nvidia_smi_log><gpu id="00000000:2A:00.0"><temperature><gpu_temp>40 C</gpu_temp></temperature></gpu></nvidia_smi_log>\n'
+    assert ask(document + document.replace("40 C", "41 C")).values("temperature.core") == [41]
 
 
 def test_masked_identities_leave_the_address(ask: Ask) -> None:

@@ -36,7 +36,7 @@ def apply(site: Site, said: Listing | Act, policy: Policy) -> list[Point]:
         act(site, said, moment, policy)
     else:
         _listing(site, said, moment, policy)
-    _settle_all(site, at, said.received_at, policy)
+    _settle_all(site, at, said.received_at, policy, node=None if isinstance(said, Act) else said.node.name)
     return moment.points
 
 
@@ -143,14 +143,16 @@ def _break(site: Site, kind: NameKind, value: str, moment: Moment) -> None:
             each.best = min(each.best, rung(each), key=rank)
 
 
-def _settle_all(site: Site, at: float, learnt: float, policy: Policy) -> None:
-    """Presence, place, conflicts, rungs, dissent and what is counted since when, after something happened at ``at``."""
+def _settle_all(site: Site, at: float, learnt: float, policy: Policy, node: str | None = None) -> None:
+    """Presence, place, conflicts, rungs, dissent and what is counted since when, after something happened at ``at`` (on one node: words changed only there)."""
+    spoke = {n.id for n in site.nodes.values() if node is None or n.name == node or node.lower() in n.former or n.last_at == at}
     for card in list(site.cards.values()):
         settle(site, card, at, learnt)
     conflicts(site, at, learnt)
     for card in site.cards.values():
         _identified(card, at, learnt)
-        dissent(site, card, at, policy)
+        if card.node in spoke or any(place[0] in spoke for place in card.claims):
+            dissent(site, card, at, policy)
     _counts(site, at)
     set_aside = aside(site, at)
     for place, speaker in site.speakers.items():

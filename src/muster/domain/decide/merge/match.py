@@ -257,7 +257,9 @@ def standing(site: Site, node: str, *, slot: str = "", address: str = "") -> lis
 def _left(site: Site, card: Card, node: str) -> bool:
     """True when another node began to see the card after this one last did: what stands here without a name is not it."""
     here = [c.n for p, c in card.claims.items() if p[0] == node]
-    return bool(here) and any(p[0] != node and c.denied_at is None and not c.void and site.hardware(p) and c.first_n > max(here) for p, c in card.claims.items())
+    return bool(here) and any(
+        p[0] != node and c.denied_at is None and not c.void and site.hardware(p) and c.first_n > max(here) for p, c in card.claims.items()
+    )
 
 
 def _arrival(card: Card, node: str, slot: str, address: str) -> int:

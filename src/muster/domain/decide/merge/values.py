@@ -136,11 +136,10 @@ def dissent(site: Site, card: Card, at: float, policy: Policy) -> None:
         if apart:
             judged.setdefault(key, set()).add((one, two))
     differ = set()
-    for key in policy.compare if len(told) > 1 else ():
-        if sum(key in v.words for v in told) > 1:
-            shown = choose(key, told, policy, at, judged.get(key, set()))
-            if shown is not None and shown.dissent:
-                differ.add(key)
+    for key in _told_twice(told, policy):
+        shown = choose(key, told, policy, at, judged.get(key, set()))
+        if shown is not None and shown.dissent:
+            differ.add(key)
     if two_serials(card):
         differ.add(SERIAL)
     for key in list(card.dissent):
@@ -148,6 +147,17 @@ def dissent(site: Site, card: Card, at: float, policy: Policy) -> None:
             del card.dissent[key]
     for key in differ:
         card.dissent.setdefault(key, at)
+
+
+def _told_twice(told: list[Voice], policy: Policy) -> set[str]:
+    """Compared attributes of which more than one source speaks."""
+    once: set[str] = set()
+    twice: set[str] = set()
+    for voice in told:
+        keys = voice.words.keys() & policy.compare.keys()
+        twice |= once & keys
+        once |= keys
+    return twice
 
 
 def two_serials(card: Card) -> bool:
@@ -158,7 +168,8 @@ def two_serials(card: Card) -> bool:
 
 def _near(card: Card, told: list[Voice], policy: Policy) -> None:
     """Holds gauges of two sources to each other when they were read close together; the judgement stands until the next such pair."""
-    for key, compare in policy.compare.items():
+    for key in _told_twice(told, policy):
+        compare = policy.compare[key]
         if compare.how != "near":
             continue
         said = [(v, w) for v in told if (w := v.words.get(key)) is not None and w.at is not None]
