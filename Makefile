@@ -73,9 +73,8 @@ bench: setup ## figures of this machine beside those of peers
 	@ls bench/*.py >/dev/null 2>&1 || { echo "no benchmarks yet" >&2; exit 1; }
 	@for each in bench/*.py; do echo "$$each"; $(PY) "$$each"; done
 
-sim: setup ## a fleet that does not exist, for an hour of its time
-	@[ -d tests/sim ] || { echo "no simulation yet" >&2; exit 1; }
-	@$(PY) -m pytest -q tests/sim
+sim: setup ## machines, network and server of no substance, for a day of theirs (ARGS='--seed 7 --machines 200 --hours 24')
+	@$(PY) -m tests.sim.run $(ARGS)
 
 fuzz: setup ## the properties of formats, parsers and merge, with many more examples
 	@$(TESTS) --hypothesis-profile=fuzz -m hypothesis

@@ -134,3 +134,8 @@ def test_walk_and_looks_like() -> None:
     assert list(walk({"a": [1, {"b": None}]})) == [(("a", 0), 1), (("a", 1, "b"), None)]
     assert looks_like(b'warn\n  {"a": 1')
     assert not looks_like(b"GPU: 0\n  BDF: [x]")
+
+
+@pytest.mark.parametrize("text", ['{"a":' + '\\"' * 40_000, "[1," * 40_000, '{"a": "' + "\\" * 40_001, '{ "' * 20_000, "{" + " " * 40_000 + "x"])
+def test_hostile_text_takes_no_time_to_speak_of(text: str) -> None:
+    assert all(document.cut for document in documents(text, partial=True))

@@ -70,9 +70,9 @@ def line_starts(payload: bytes) -> list[int]:
 
 
 def deep(payload: bytes) -> list[bytes]:
-    """Nesting of a thousand levels, as the text's own language has it; nothing for a text that does not nest."""
+    """Nesting of a thousand levels to stand in the place of a value, as the text's own language has it."""
     if payload.lstrip()[:1] == b"<":
         return [b"<a>" * DEEP + b"</a>" * DEEP, b"<a>" * DEEP]
     if payload.lstrip()[:1] in (b"{", b"["):
-        return [b'"deep":' + b"[" * DEEP + b"]" * DEEP + b",", b'"deep":' + b'{"a":' * DEEP + b"1" + b"}" * DEEP + b","]
-    return [b"\n".join(b" " * level + b"a:" for level in range(DEEP)) + b"\n"]
+        return [b"[" * DEEP + b"]" * DEEP, b'{"a":' * DEEP + b"1" + b"}" * DEEP, b"[" * DEEP]
+    return [b"\n" + b"\n".join(b" " * level + b"a:" for level in range(DEEP)) + b"\n", b"[" * DEEP, b"(" * DEEP]

@@ -21,7 +21,7 @@ def faults(before: Heard, after: Heard, *, renamed: bool = False, whole: bool = 
     if after.told is None or before.told is None:
         return [after.problem]
     found: list[str] = []
-    if len(after.cards) > len(before.cards):
+    if len(after.cards) > len(before.cards) + renamed:
         found.append(f"{len(after.cards)} cards, {len(before.cards)} before")
     had, has = names(before), names(after)
     if has - had and not renamed:

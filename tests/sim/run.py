@@ -144,8 +144,9 @@ def _arrivals(world: World, doc: ReportDoc, now: float, end: float, rates: Rates
     late = now < end and world.random.random() < rates.late
     first = doc.sent_at + world.random.uniform(10, 3600) if late else soon
     first = min(first, end + 600) if first > end else first
+    first = max(first, doc.sent_at)
     again = [first + world.random.uniform(0.1, 300)] if world.random.random() < rates.doubled else []
-    return [max(first, doc.sent_at), *again]
+    return [first, *again]
 
 
 def _sent(doc: ReportDoc, at: float) -> ReportDoc:

@@ -17,7 +17,7 @@ from muster.formats.text import decode
 DEPTH_LIMIT = 64
 """Levels of nesting that are read; what lies deeper is left out, and the document says that it is cut."""
 
-_STRUCTURE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
+_STRUCTURE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
 _OPENS = re.compile(r'\{\s*(?:"|\}|$)|\[\s*(?:[\[{"\]]|-?\d[\d.eE+-]*\s*[,\]]|$)')
 _LINE_OPENS = re.compile(r'^[ \t]*(?=\{\s*(?:"|\}|$)|\[\s*(?:[\[{"\]]|-?\d[\d.eE+-]*\s*[,\]]|$))', re.MULTILINE)
 _TOKEN = re.compile(r'\s*(?:("(?:[^"\\\n]|\\.)*")|([\[\]{},:])|([^\s\[\]{},:"]+)|("))', re.DOTALL)

@@ -62,8 +62,8 @@ class Machine:
 
     @property
     def source(self) -> SourceId:
-        """Its lead. Only for a machine that has one."""
-        return self.rounds[self.rounds.index(self.lead)].source.id if self.lead else SourceId("")
+        """The id of its lead."""
+        return self.lead.source.id if self.lead else SourceId("")
 
     @property
     def events(self) -> Iterator[Event]:

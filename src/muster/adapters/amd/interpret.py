@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from muster.adapters.amd import (
     observe_exporter,
@@ -16,6 +17,8 @@ from muster.adapters.amd import (
     observe_smi,
     observe_sysfs,
     parse_box,
+    parse_detector,
+    parse_kernel,
     parse_rocm,
     parse_smi,
     parse_tables,
@@ -25,8 +28,10 @@ from muster.adapters.amd.parse_smi import Listing
 from muster.adapters.amd.parse_sysfs import files
 from muster.adapters.amd.recognise import recognise
 from muster.adapters.amd.settle import settle
+from muster.domain.model.attributes import Level
 from muster.domain.model.gather import Gather
-from muster.domain.model.observation import Interpretation, Observation
+from muster.domain.model.names import names
+from muster.domain.model.observation import Event, Interpretation, Observation, Subject
 from muster.domain.model.source import Capture, Outcome
 from muster.formats.text import decode
 from muster.spi.adapter import HEAD, Models
@@ -60,6 +65,7 @@ class _Round:
     cut: bool = False
     empty: bool = False
     version: str = ""
+    events: list[Event] = field(default_factory=list)
     node: dict[str, str] = field(default_factory=dict)
     """Versions told once for all cards of the host, by attribute key."""
 
@@ -89,10 +95,13 @@ def interpret(captures: Sequence[Capture], models: Models) -> Interpretation:
         detail=detail,
         tool_version=told.version,
         observations=tuple(observations),
+        events=tuple(told.events),
     )
 
 
 def _outcome(told: _Round, captures: Sequence[Capture], cards: bool) -> tuple[Outcome, str]:
+    if told.events and not cards:
+        return Outcome.DEVICES, ""
     if cards:
         return (Outcome.PARTIAL if told.cut else Outcome.DEVICES), ""
     failed = next((c for c in captures if c.failure is not None), None)
@@ -204,6 +213,12 @@ def _library(told: _Round, capture: Capture) -> None:
         _listing(told, capture, found, whole=True)
 
 
+def _detector(told: _Round, capture: Capture) -> None:
+    found = parse_detector.from_json(capture.payload)
+    if found is not None:
+        _listing(told, capture, found, whole=False)
+
+
 def _tree(told: _Round, capture: Capture) -> None:
     found = files(capture.payload)
     observe_sysfs.observe(told.gather, found)
@@ -224,6 +239,17 @@ def _exporter(told: _Round, capture: Capture) -> None:
     observe_exporter.observe(told.gather, capture.payload)
 
 
+def _kernel(told: _Round, capture: Capture) -> None:
+    try:
+        booted = datetime.fromisoformat(capture.context.get("booted_at", ""))
+    except ValueError:
+        booted = None
+    for line in parse_kernel.parse(capture.payload, booted):
+        subject = Subject(level=Level.CARD, names=names(pci_address=line.address))
+        told.events.append(Event(subject=subject, code=line.code, text=line.text, at=line.at, repeats=line.repeats, kind=line.kind))
+    told.empty = True
+
+
 def _npu(told: _Round, capture: Capture) -> None:
     observe_npu.observe(told.gather, capture.payload)
 
@@ -235,8 +261,10 @@ _READERS: dict[str, Callable[[_Round, Capture], None]] = {
     "rocm-smi-json": _rocm(parse_rocm.from_json),
     "rocm-smi-csv": _rocm(parse_rocm.from_csv),
     "rocm-smi-text": _rocm(parse_rocm.from_text),
+    "gpustack-detect-json": _detector,
     "sysfs-tree": _tree,
     "amdgpu-firmware-info": _firmware,
     "prometheus-text": _exporter,
     "xrt-smi-text": _npu,
+    "kernel-log": _kernel,
 }

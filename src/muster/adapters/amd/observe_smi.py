@@ -13,7 +13,7 @@ from muster.domain.model.reading import Absent, Known, Reading, Why
 
 Record = Mapping[str, Any]
 
-_KEPT = ("asic", "board", "vbios", "ifwi", "ras", "partition", "soc_pstate", "dpm_policy", "xgmi_plpd", "process_isolation", "enumeration", "bus")
+_KEPT = ("asic", "board", "vbios", "ifwi", "ras", "partition", "soc_pstate", "dpm_policy", "xgmi_plpd", "process_isolation", "enumeration", "bus", "detector")
 _ID_KEYS = ("kfd_id", "node_id", "partition_id", "hip_id", "hip_uuid", "card", "render")
 _HEX_NAME = re.compile(r"^0x[0-9a-f]+$", re.IGNORECASE)
 

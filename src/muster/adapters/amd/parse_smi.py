@@ -19,7 +19,8 @@ from muster.formats.tree import Node, items, parse
 Record = dict[str, Any]
 
 _LINKS = ("links", "link_metrics")
-_FILTERED = re.compile(r"^\s*\.\.\.\s*$", re.MULTILINE)
+_FILTERED = re.compile(r"^[ \t]*\.\.\.[ \t]*$", re.MULTILINE)
+_BLANKS = re.compile(r"[ \t]{100,}")
 _DEPTH = 12
 _IDENTITY = {"bdf", "uuid", "asic", "bus", "board", "partition"}
 
@@ -139,7 +140,8 @@ def _monitor(record: Record) -> None:
 
 def from_text(payload: bytes, *, cut: bool = False) -> Listing:
     """The rows of amd-smi's indented text: blocks that begin with ``GPU: n``. Of a text that is cut the last block of the last row is left out."""
-    root = parse(payload)
+    text = _BLANKS.sub(" ", decode(payload))
+    root = parse(text)
     records: list[Record] = []
     for node in root.children:
         if _key(node.key) != "gpu" or node.value is None:
@@ -154,7 +156,7 @@ def from_text(payload: bytes, *, cut: bool = False) -> Listing:
         records.append(record)
     if cut:
         records = _without_stump(records)
-    return Listing(tuple(records), short=_FILTERED.search(decode(payload)) is not None)
+    return Listing(tuple(records), short=_FILTERED.search(text) is not None)
 
 
 def _key(key: str) -> str:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 
 from muster.adapters.amd import parse_exporter
+from muster.adapters.amd.parse_detector import OURS as DETECTED
+from muster.adapters.amd.parse_kernel import DRIVER
 from muster.formats.jsontext import looks_like as json_like
 from muster.formats.text import decode
 
@@ -93,12 +95,16 @@ def recognise(head: bytes) -> str | None:
         return found
     if parse_exporter.recognise(head):
         return "prometheus-text"
+    if DRIVER.search(text):
+        return "kernel-log"
     return _plain(text)
 
 
 def _json(text: str) -> str | None:
     if '"amdsmi"' in text and '"gpus"' in text:
         return "amdsmi-json"
+    if DETECTED.search(text) and '"uuid"' in text:
+        return "gpustack-detect-json"
     if '"amdsmi_library_version"' in text:
         return "amd-smi-json"
     if _ROCM_CARD.search(text) and _ROCM_KEYS.search(text):

@@ -349,3 +349,5 @@ class Sample:
     value: float | None
     """A number, for the roll-ups; None when the value is no number or there is none."""
     word: Word
+    rollup: bool = True
+    """False when this only says again what is current (a card was joined or folded anew): no point of the roll-ups."""

@@ -243,6 +243,17 @@ EVENTS = Noun(
     ),
 )
 
+
+
+def _named(row: Row, value: Any) -> Any:
+    """The name of a card or node where the value is our id of one that the document names."""
+    return (row.get("names") or {}).get(value, value) if isinstance(value, str) else value
+
+
+def _detail(row: Row) -> Any:
+    return {key: _named(row, value) for key, value in (row.get("detail") or {}).items() if value not in (None, "")} or None
+
+
 CHANGES = Noun(
     path="/changes",
     names=("changes", "change", "ch"),
@@ -251,9 +262,9 @@ CHANGES = Noun(
     filtered=False,
     columns=(
         when("AT", "at"),
-        field("SUBJECT", "subject"),
+        Column(title="SUBJECT", key="subject", value=lambda row: _named(row, row.get("subject"))),
         Column(title="CHANGE", key="kind", value=lambda row: row.get("kind"), show=lambda value: word(str(value))),
-        Column(title="DETAIL", key="detail", value=lambda row: row.get("detail") or None),
+        Column(title="DETAIL", key="detail", value=_detail),
         Column(
             title="DISPROVED", key="superseded_at", value=lambda row: row.get("superseded_at"), show=lambda value: age(value, now()), data=rfc3339, wide=True
         ),

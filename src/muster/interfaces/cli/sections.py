@@ -11,6 +11,10 @@ from muster.interfaces.cli.documents import told
 from muster.interfaces.cli.output import Column, Row, aligned, cell, write
 
 
+_WIDEST = 30
+"""Letters of a reason that stand in the column of values."""
+
+
 def heading(text: str) -> None:
     """The title of the page."""
     write(f"{safe(text)}\n")
@@ -48,8 +52,13 @@ def readings(title: str, these: Mapping[str, Any]) -> None:
 def _value(row: Row) -> Any:
     value = told(row)
     if isinstance(value, Missing):
-        return f"- ({word(value.why)}{': ' + safe(value.detail) if value.detail else ''})"
+        return f"- ({word(value.why)}{': ' + safe(value.detail) if value.detail and not _long(value) else ''})"
     return _listed(value) if row["key"] == "processes" else quantity(value, str(row.get("unit", "text")))
+
+
+def _long(value: Any) -> bool:
+    """True when a reason is too long for a column that others stand right of; it goes into the note."""
+    return isinstance(value, Missing) and len(value.detail) > _WIDEST
 
 
 def _listed(value: Any) -> str:
@@ -59,7 +68,9 @@ def _listed(value: Any) -> str:
 def doubts(row: Row) -> Any:
     """What a reader must know of a value: that it is stale, what other sources say instead, and why some say nothing."""
     unit = str(row.get("unit", "text"))
-    found = ["stale"] if row.get("stale") else []
+    value = told(row)
+    found = [safe(value.detail)] if _long(value) else []
+    found += ["stale"] if row.get("stale") else []
     found += [f"{safe(source)} says {quantity(value, unit)}" for source, value in (row.get("dissent") or {}).items()]
     absent = row.get("absent")
     found += [f"{safe(source)}: {word(str(why))}" for source, why in absent.items()] if isinstance(absent, Mapping) else []

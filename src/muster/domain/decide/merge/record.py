@@ -216,18 +216,21 @@ def _part(site: Site, piece: Piece, policy: Policy) -> PartRecord:
     return PartRecord(id=piece.id, level=piece.level, ordinal=piece.ordinal, ids=dict(piece.ids), under=piece.under, voices=told)
 
 
-def words_apart(site: Site, card: Card, policy: Policy) -> dict[tuple[str, str, str, str], Word]:
+def measured_words(site: Site, card: Card) -> dict[tuple[str, str, str, str], Word]:
     """Gauges and counters by (subject, node, source, attribute)."""
     found: dict[tuple[str, str, str, str], Word] = {}
     for subject, said in ((card.id, card.voices), *((p.id, p.voices) for p in (*card.devices, *card.partitions))):
         for place, words in said.items():
             speaker = site.speakers.get(place)
-            if speaker is None or speaker.removed:
-                continue
-            for key, word in words.items():
-                if apart(key, policy):
-                    found[subject, place[0], place[1], key] = word
+            if speaker is not None and not speaker.removed:
+                found.update({(subject, *place, key): word for key, word in words.items() if measured(key)})
     return found
+
+
+def measured(key: str) -> bool:
+    """True for gauges and counters."""
+    entry = ATTRIBUTES.get(key)
+    return entry is not None and entry.kind is not Kind.FACT
 
 
 def node_record(node: Node, site: Site) -> NodeRecord:

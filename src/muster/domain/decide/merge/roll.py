@@ -14,7 +14,7 @@ from muster.domain.decide.merge.apply import advance, apply
 from muster.domain.decide.merge.findings import findings
 from muster.domain.decide.merge.match import Point
 from muster.domain.decide.merge.nodes import keys
-from muster.domain.decide.merge.record import apart, aside, card_record, node_record, source_record, words_apart
+from muster.domain.decide.merge.record import aside, card_record, measured_words, node_record, source_record
 from muster.domain.decide.merge.state import STRONG, Card, Site, digest
 from muster.domain.decide.merge.words import said_at
 from muster.domain.model.names import NameKind, canonical, names_nothing
@@ -97,7 +97,9 @@ def merge(roll: Roll, said: Listing | Act, order: int, policy: Policy, now: floa
     regions = {**{i: r for i, r in roll.regions.items() if i not in united}, region.id: region}
     index = _reindex(roll.index, region, names, united)
     merged = _difference(old, region.site, policy, now, whole=bool(united), rewrite=moved)
-    samples = (*merged.samples, *_samples(region.site, points, said, policy))
+    fresh = _samples(region.site, points, said)
+    told = {(s.subject, s.node, s.source, s.key) for s in fresh if s.word.at == s.at}
+    samples = (*(s for s in merged.samples if (s.subject, s.node, s.source, s.key) not in told), *fresh)
     return replace(
         merged,
         roll=Roll(regions=regions, index=index),
@@ -318,7 +320,7 @@ def _difference(old: Site, new: Site, policy: Policy, now: float, *, whole: bool
             r for i, n in new.nodes.items() if (r := node_record(n, new)) != (node_record(old.nodes[i], old) if i in old.nodes and not whole else None)
         ),
         sources=tuple(s for p in new.speakers if (s := source_record(new, p)) != (source_record(old, p) if p in old.speakers and not whole else None)),
-        samples=tuple(each for i in rebound for each in _all_samples(new, new.cards[i], policy)),
+        samples=tuple(each for i in rebound for each in _all_samples(new, new.cards[i])),
         rebound=rebound,
         vanished=tuple(sorted(i for i in old.cards if i not in new.cards and i not in new.gone)),
         changes=tuple(sorted((c for i, c in changes.items() if i not in before), key=lambda c: (c.at, c.subject))),
@@ -327,13 +329,13 @@ def _difference(old: Site, new: Site, policy: Policy, now: float, *, whole: bool
     )
 
 
-def _samples(site: Site, points: Sequence[Point], said: Listing | Act, policy: Policy) -> tuple[Sample, ...]:
+def _samples(site: Site, points: Sequence[Point], said: Listing | Act) -> tuple[Sample, ...]:
     """What one listing measured, bound to its subjects, late or not."""
     cards = {piece.id: card.id for card in site.cards.values() for piece in (*card.devices, *card.partitions)} | {i: i for i in site.cards}
     found: list[Sample] = []
     for point in points:
         card = cards.get(point.owner.id)
-        if card is None or not apart(point.key, policy):
+        if card is None:
             continue
         number = float(point.value) if isinstance(point.value, int | float) and not isinstance(point.value, bool) else None
         word = point.owner.voices.get(point.place, {}).get(point.key) or Word(value=point.value, at=said.at)
@@ -342,9 +344,9 @@ def _samples(site: Site, points: Sequence[Point], said: Listing | Act, policy: P
     return tuple(found)
 
 
-def _all_samples(site: Site, card: Card, policy: Policy) -> list[Sample]:
+def _all_samples(site: Site, card: Card) -> list[Sample]:
     """The current gauges and counters of a card, to be written anew; they are no new points of the roll-ups."""
     return [
-        Sample(subject=subject, card=card.id, node=node, source=source, key=key, at=said_at(word), value=None, word=word)
-        for (subject, node, source, key), word in words_apart(site, card, policy).items()
+        Sample(subject=subject, card=card.id, node=node, source=source, key=key, at=said_at(word), value=None, word=word, rollup=False)
+        for (subject, node, source, key), word in measured_words(site, card).items()
     ]
