@@ -35,6 +35,17 @@ $(VENV)/.ready: requirements-dev.lock pyproject.toml
 
 check: form lint types contracts reference house ## format, lint, types, contracts, vendor words, budgets, docs
 
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@[ -n "$(PYTHON)" ] || { echo "no python3 here: $(DEBIAN)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: $(DEBIAN), or make demo PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make a virtual environment: $(DEBIAN)" >&2; exit 1; }
+	@[ -x $(PY) ] || $(PYTHON) -m venv $(VENV)
+	@echo "installing what Muster stands on into $(VENV) ..."
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.lock
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-build-isolation --editable .
+	@$(PY) -m compileall -q src
+	@touch $@
+
 form: setup
 	@$(BIN)/ruff format --check --quiet --output-format concise . || { echo "make format puts this right" >&2; exit 1; }
 
@@ -83,7 +94,7 @@ mutate: setup ## mutation score of domain/decide; hours, by hand (ONLY='muster.d
 	@$(BIN)/mutmut run $(if $(ONLY),'$(ONLY)') && $(BIN)/mutmut results && $(BIN)/mutmut export-cicd-stats >/dev/null
 	@$(PY) -c 'import json; s = json.load(open("mutants/mutmut-cicd-stats.json")); print("{killed} mutants killed, {survived} survived, {timeout} timed out, {no_tests} without a test".format(**s))'
 
-demo: setup ## a small site on this machine, with the page and the commands to try
+demo: $(VENV)/.installed ## a small site of recorded machines on this machine, told step by step
 	@$(BIN)/muster demo
 
 docs: setup ## writes docs/reference from the code

@@ -217,7 +217,11 @@ class Then:
         if "history" in wanted:
             yield from self._history(record.id, wanted["history"])
         if "findings" in wanted:
-            kinds = sorted(f.kind.value for f in self.findings if record.id in f.cards and f.subject == record.id or (record.id in f.cards and f.kind is FindingKind.IDENTITY_CONFLICT))
+            kinds = sorted(
+                f.kind.value
+                for f in self.findings
+                if (record.id in f.cards and f.subject == record.id) or (record.id in f.cards and f.kind is FindingKind.IDENTITY_CONFLICT)
+            )
             if kinds != sorted(wanted["findings"]):
                 yield f"findings {kinds}, want {wanted['findings']}"
         for key, want in (wanted.get("facts") or {}).items():

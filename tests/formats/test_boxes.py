@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Drawn tables: rows, rulers, cut lines."""
+
 from __future__ import annotations
 
 from muster.formats.boxes import Row, is_ruler, pair, rows, words

@@ -11,7 +11,7 @@ import heapq
 import itertools
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -55,7 +55,7 @@ class Mortal:
     def acknowledge(self, finding: str, by: str, at: float, reason: str) -> FindingRow:
         return self._writer.acknowledge(finding, by, at, reason)
 
-    def trim(self, now: float, keep: dict[str, float]) -> int:
+    def trim(self, now: float, keep: Mapping[str, float]) -> int:
         return self._writer.trim(now, keep)
 
 

@@ -25,9 +25,9 @@ def test_the_checker_sees_a_lost_board() -> None:
     outcome = run(5, machines=2, cards=2, hours=0.2, rates=Rates(move=0, swap=0, replace=0, shelve=0, silence=0), deaths=0.0)
     assert outcome.faults == []
 
+    from muster.store import open_store
     from tests.sim.run import check
     from tests.sim.world import World
-    from muster.store import open_store
 
     store = open_store(None)
     assert any("is lost" in fault for fault in check(World(5, 2, 2, Rates()), store, 0.0))

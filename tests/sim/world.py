@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A synthetic site on a virtual clock: machines with cards that are pulled, put in, swapped and replaced, and reporters that speak of them over a bad network."""
+"""A synthetic site on a virtual clock: cards are pulled, put in, swapped and replaced, and reporters speak of them over a bad network."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class World:
         for machine in self.machines:
             for source, cadence in (("driver", DRIVER_CADENCE), ("bus", BUS_CADENCE), ("bmc", BMC_CADENCE)):
                 phase = (machine.number * 7.3 + {"driver": 0.0, "bus": 2.1, "bmc": 4.7}[source]) % cadence
-                due = [t for t in _ticks(phase, cadence, now - START, step)]
+                due = list(_ticks(phase, cadence, now - START, step))
                 for each in due:
                     if machine.quiet.get(source, 0.0) < START + each:
                         yield self._report(machine, source, cadence, START + each)
@@ -153,23 +153,43 @@ class World:
         rows = [self._row(b, source, i) for i, b in enumerate(self.at(machine.number))]
         channel, witness = {"driver": ("in_band", "driver"), "bus": ("in_band", "pci"), "bmc": ("out_of_band", "bmc")}[source]
         listing = ListingDoc(
-            source=source, channel=channel, witness=witness, cadence=cadence, outcome="devices" if rows else "no_devices", complete=True, observed_at=at,
-            observed_mono=at - START + 1, boot_id="x", observations=rows,
+            source=source,
+            channel=channel,
+            witness=witness,
+            cadence=cadence,
+            outcome="devices" if rows else "no_devices",
+            complete=True,
+            observed_at=at,
+            observed_mono=at - START + 1,
+            boot_id="x",
+            observations=rows,
         )
         return ReportDoc(
-            reporter=reporter, incarnation=incarnation, sequence=number, node=NodeDoc(name=f"m{machine.number}", system=f"SYS{machine.number:05d}"), sent_at=at,
-            sent_mono=at - START + 1, boot_id="x", listings=[listing],
+            reporter=reporter,
+            incarnation=incarnation,
+            sequence=number,
+            node=NodeDoc(name=f"m{machine.number}", system=f"SYS{machine.number:05d}"),
+            sent_at=at,
+            sent_mono=at - START + 1,
+            boot_id="x",
+            listings=[listing],
         )
 
     def _row(self, board: Board, source: str, index: int) -> ObservationDoc:
         address = f"0000:{0x10 + board.slot * 8:02x}:00.0"
         if source == "bus":
-            readings = {"pci.vendor_id": {"v": "10de"}, "pci.device_id": {"v": "2330"}, "pci.class": {"v": "030200"}}
-            return ObservationDoc(level="card", ids=[("pci_address", address), ("chassis_slot", f"S{board.slot}")], ordinal=index, readings=readings)
+            bus = {"pci.vendor_id": {"v": "10de"}, "pci.device_id": {"v": "2330"}, "pci.class": {"v": "030200"}}
+            return ObservationDoc(level="card", ids=[("pci_address", address), ("chassis_slot", f"S{board.slot}")], ordinal=index, readings=bus)
         if source == "bmc":
-            return ObservationDoc(level="card", ids=[("serial", board.serial), ("chassis_slot", f"S{board.slot}")], ordinal=index, readings={"power.draw": {"v": 80}})
+            return ObservationDoc(
+                level="card", ids=[("serial", board.serial), ("chassis_slot", f"S{board.slot}")], ordinal=index, readings={"power.draw": {"v": 80}}
+            )
         board.energy += 1000.0
-        readings = {"energy.total": {"v": board.energy}, "memory.total": {"v": 85520809984}, "temperature.core": {"v": 30 + board.number % 40}}
+        readings: dict[str, dict[str, object]] = {
+            "energy.total": {"v": board.energy},
+            "memory.total": {"v": 85520809984},
+            "temperature.core": {"v": 30 + board.number % 40},
+        }
         ids = [("vendor_uuid", board.uuid), ("serial", board.serial), ("pci_address", address), ("index", str(index))]
         return ObservationDoc(level="card", ids=ids, ordinal=index, readings=readings)
 

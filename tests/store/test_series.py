@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -109,7 +110,7 @@ def test_words_that_are_bound_anew_replace_what_was_current_and_count_once(store
     state = sample("P0", 60.0, subject="d1", card="c1", key="performance.state")
     told = [sample(5.0, 60.0), sample(6.0, 60.0, key="fan.rpm"), state, sample(7.0, 60.0, subject="c2")]
     store.writer.commit(Batch(at=60.0, samples=told))
-    store.writer.commit(Batch(at=61.0, rebound=["c1"], samples=[sample(4.0, 50.0), state]))
+    store.writer.commit(Batch(at=61.0, rebound=["c1"], samples=[replace(sample(4.0, 50.0), rollup=False), replace(state, rollup=False)]))
 
     assert set(values(store)) == {("c1", "power.draw", 4.0, 50.0), ("d1", "performance.state", "P0", 60.0), ("c2", "power.draw", 7.0, 60.0)}
     assert [row["count"] for row in store.reader.minutes("c1", "power.draw", 0, 1e9)] == [1]

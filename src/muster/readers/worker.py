@@ -51,7 +51,7 @@ def _function(locator: str) -> Callable[..., Any]:
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> dict[str, Any]:
     try:
         value = function(*arguments)
-    except Exception as error:  # the edge of the process: whatever a vendor's module raises becomes an answer
+    except Exception as error:  # noqa: BLE001  # the edge of the process: whatever a vendor's module raises becomes an answer
         return _error("import" if _not_installed(error) else "raised", error)
     try:
         json.dumps(value)

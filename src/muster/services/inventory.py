@@ -3,51 +3,32 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from muster.domain.decide.merge import Entry, Merged, Region, Roll, merge, tick
+from muster.domain.decide.merge import Merged, Region, Roll, merge, tick
 from muster.domain.decide.merge.findings import make
 from muster.domain.decide.merge.state import Site
-from muster.domain.model.attributes import ATTRIBUTES
-from muster.domain.model.errors import Ambiguous, Conflict, InputError, NotFound
+from muster.domain.model.errors import InputError
 from muster.domain.model.names import NameKind, canonical
 from muster.domain.model.policy import Policy
-from muster.domain.model.reading import Absent
-from muster.domain.model.roll import Act, ActKind, CardRecord, Finding, FindingKind, Listing, NodeNames, Witness
-from muster.domain.model.source import Channel, Outcome, WitnessClass
-from muster.domain.model.units import Unit
-from muster.formats.numbers import quantity
+from muster.domain.model.roll import Finding, FindingKind, Listing
 from muster.services.events import place_events
+from muster.services.journal import Stored, entry, listing
+from muster.services.operator import understand
 from muster.spi.store import Batch, CaptureRow, EventRow, FindingRow, Received, RollWriter, Said
 from muster.wire import report as wire
-from muster.wire.mapping import to_observations
 from muster.wire.report import ActDoc, AnswerDoc, ListingDoc, ReportDoc
 
 APPLIED, DUPLICATE, REFUSED = "applied", "duplicate", "refused"
 _SITE = msgspec.msgpack.Decoder(Site)
 KEYS_KEPT = 50_000
 """Report keys held in memory to answer doubles; older ones are asked of nobody and taken as new, which merge survives."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """The journal form of a word."""
-
-    listing: ListingDoc | None
-    act: ActDoc | None
-    node: wire.NodeDoc | None
-    reporter: str
-    incarnation: str
-    sequence: int
-    at: float
-    received_at: float
 
 
 class Inventory:
@@ -79,7 +60,7 @@ class Inventory:
             return AnswerDoc(REFUSED, about)
         self._lower(FindingKind.SEQUENCE_CONFLICT, doc.reporter, now)
         skew = self._clock(doc, now)
-        listings = sorted((_listing(doc, each, skew, now) for each in doc.listings), key=lambda pair: pair[0].at)
+        listings = sorted((listing(doc, each, skew, now) for each in doc.listings), key=lambda pair: pair[0].at)
         received = Received(reporter=doc.reporter, incarnation=doc.incarnation, sequence=doc.sequence, digest=digest, received_at=now, answer=APPLIED)
         self._take(listings, doc, received, now)
         self._keys[key] = digest
@@ -89,9 +70,9 @@ class Inventory:
 
     def act(self, doc: ActDoc, now: float) -> list[str]:
         """Takes an operator's word; returns the ids of the cards it changed. Raises NotFound, Ambiguous, Conflict or InputError."""
-        said = self._act(doc, now)
+        said = understand(self._roll, doc, now)
         resolved = msgspec.structs.replace(doc, card=dict(said.card), other=dict(said.other))
-        stored = _Stored(None, resolved, None, doc.by, "", 0, now, now)
+        stored = Stored(None, resolved, None, doc.by, "", 0, now, now)
         merged = merge(self._roll, said, self._order, self._policy, now)
         audit = {"at": now, "by": doc.by, "what": doc.what, **{k: v for k, v in msgspec.to_builtins(doc).items() if k not in ("by", "what") and v}}
         self._commit(merged, now, said=[self._said(stored, "act")], audit=[audit])
@@ -108,9 +89,9 @@ class Inventory:
     def _take(self, listings: Iterable[tuple[Listing, ListingDoc]], doc: ReportDoc, received: Received, now: float) -> None:
         merged: Merged | None = None
         said: list[Said] = []
-        for listing, each in listings:
-            step = merge(self._roll if merged is None else merged.roll, listing, self._order, self._policy, now)
-            stored = _Stored(each, None, doc.node, doc.reporter, doc.incarnation, doc.sequence, listing.at, now)
+        for word, each in listings:
+            step = merge(self._roll if merged is None else merged.roll, word, self._order, self._policy, now)
+            stored = Stored(each, None, doc.node, doc.reporter, doc.incarnation, doc.sequence, word.at, now)
             said.append(self._said(stored, "listing"))
             merged = step if merged is None else _both(merged, step)
         roll = self._roll if merged is None else merged.roll
@@ -118,7 +99,7 @@ class Inventory:
         captures = [_capture(doc, each) for each in doc.captures]
         self._commit(merged or Merged(roll=roll), now, said=said, received=[received], events=events, captures=captures)
 
-    def _said(self, stored: _Stored, kind: str) -> Said:
+    def _said(self, stored: Stored, kind: str) -> Said:
         order, self._order = self._order, self._order + 1
         return Said(order=order, at=stored.at, received_at=stored.received_at, kind=kind, body=msgspec.msgpack.encode(stored))
 
@@ -206,129 +187,9 @@ class Inventory:
         self._raise(make(FindingKind.CLOCK_WRONG, doc.reporter, about, now, evidence={"skew_s": round(skew, 3)}), now)
         return skew
 
-    def _act(self, doc: ActDoc, now: float) -> Act:
-        try:
-            what = ActKind(doc.what)
-        except ValueError:
-            raise InputError(f"nothing called {doc.what!r} can be said", hint=f"one of {', '.join(ActKind)}") from None
-        card = self._resolve(doc.card, what) if doc.card else {}
-        other = self._resolve(doc.other, ActKind.SAME) if doc.other else {}
-        if what in (ActKind.SAME, ActKind.NOT_SAME) and not (card and other):
-            raise InputError("two cards are needed", hint="name both by UUID, serial or id")
-        if what is ActKind.REMOVE_SOURCE:
-            self._known_source(doc)
-        if what is ActKind.SET and not doc.values:
-            raise InputError("nothing to set", hint="give at least one key=value; key= takes a word back")
-        if what in (ActKind.STORE, ActKind.RETIRE) and not card:
-            raise InputError("no card named", hint="name it by UUID, serial or id")
-        return Act(
-            what=what,
-            by=doc.by or "operator",
-            at=now,
-            received_at=now,
-            card=card,
-            other=other,
-            node=doc.node,
-            source=doc.source,
-            values={k: typed(k, v) for k, v in doc.values.items()},
-            place=doc.place,
-            reason=doc.reason,
-        )
-
-    def _resolve(self, ids: Mapping[str, str], what: ActKind) -> dict[str, str]:
-        """The ids with our own card id beside them; unknown strong ids are kept for a card that only the operator knows."""
-        unknown = set(ids) - {"id", *NameKind}
-        if unknown:
-            raise InputError(f"{', '.join(sorted(unknown))}: no kind of id", hint=f"one of id, {', '.join(NameKind)}")
-        found: dict[str, CardRecord | None] = {}
-        for region in self._roll.regions.values():
-            for card in region.site.cards.values():
-                if "id" in ids:
-                    wanted = region.site.gone.get(ids["id"], ids["id"])
-                    if card.id == wanted:
-                        found[card.id] = None
-                elif all(canonical(NameKind(k), v) in card.names.get(NameKind(k), {}) for k, v in ids.items()):
-                    found[card.id] = None
-        if len(found) > 1:
-            raise Ambiguous(f"{len(found)} cards fit {dict(ids)}", hint="name one by its id: " + ", ".join(sorted(found)))
-        if found:
-            return {"id": next(iter(found))} | {k: v for k, v in ids.items() if k != "id"}
-        may_be_new = what in (ActKind.STORE, ActKind.SET, ActKind.RETIRE) and any(k in ids for k in (NameKind.SERIAL.value, NameKind.VENDOR_UUID.value))
-        if not may_be_new:
-            raise NotFound(f"no card {dict(ids)}", hint="`muster get cards -o wide` lists them")
-        return dict(ids)
-
-    def _known_source(self, doc: ActDoc) -> None:
-        for region in self._roll.regions.values():
-            for (node, source), speaker in region.site.speakers.items():
-                names = {node, canonical(NameKind.HOSTNAME, region.site.nodes[node].name)} if node in region.site.nodes else {node}
-                if source == doc.source and ({doc.node, canonical(NameKind.HOSTNAME, doc.node)} & names):
-                    if speaker.removed:
-                        raise Conflict(f"{doc.node}/{doc.source} is removed already")
-                    return
-        raise NotFound(f"no source {doc.source} on {doc.node}", hint="`muster get sources` lists them")
-
-
-def typed(key: str, value: Any) -> Any:
-    """An operator's value as its attribute has it. Raises InputError for a key that is not in the dictionary, or a value that is not of its kind."""
-    entry = ATTRIBUTES.get(key)
-    if entry is None:
-        raise InputError(f"no attribute {key!r}", hint="docs/reference/attributes.md lists them; asset.* are the operator's own")
-    if value is None or value == "":
-        return None
-    if entry.numeric and isinstance(value, str):
-        reading = quantity(key, value)
-        if isinstance(reading, Absent):
-            raise InputError(f"{key}={value}: {reading.detail or reading.why}", hint=f"a number in {entry.unit}")
-        return reading.value
-    if entry.unit is Unit.BOOL and isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    if entry.unit is Unit.DATE and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", str(value)):
-        raise InputError(f"{key}={value}: no date", hint="write YYYY-MM-DD")
-    return value
-
 
 def _news(old: Finding | None, new: Finding) -> bool:
     return old is None or replace(new, opened_at=old.opened_at) != old
-
-
-def _listing(doc: ReportDoc, each: ListingDoc, skew: float, now: float) -> tuple[Listing, ListingDoc]:
-    """A listing with its corrected time: by monotonic age where the boot is the same, else by the wall clock."""
-    if each.boot_id == doc.boot_id and (each.observed_mono or doc.sent_mono):
-        at = doc.sent_at - max(0.0, doc.sent_mono - each.observed_mono) + skew
-    else:
-        at = each.observed_at + skew
-    return _domain(doc.node, doc.reporter, doc.incarnation, doc.sequence, each, min(at, now), now), each
-
-
-def _domain(node: wire.NodeDoc, reporter: str, incarnation: str, sequence: int, each: ListingDoc, at: float, received_at: float) -> Listing:
-    try:
-        channel, witness, outcome = Channel(each.channel), WitnessClass(each.witness), Outcome(each.outcome)
-    except ValueError as wrong:
-        raise InputError(f"listing of {each.source}: {wrong}", hint="is the agent newer than the server? Upgrade the server first") from wrong
-    return Listing(
-        node=NodeNames(name=node.name, machine_id=node.machine_id, system=node.system),
-        witness=Witness(source=each.source, channel=channel, witness=witness, cadence=each.cadence),
-        reporter=reporter,
-        incarnation=incarnation,
-        sequence=sequence,
-        at=at,
-        received_at=received_at,
-        complete=each.complete,
-        outcome=outcome,
-        counts=_counts(each.counts),
-        observations=to_observations(each),
-        capture=each.capture,
-        detail=each.detail,
-        unknown_shape=each.unknown_shape,
-        stuck=each.stuck,
-        standing_by=each.standing_by,
-    )
-
-
-def _counts(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts by plural; a level's own word is taken too."""
-    return {(k if k.endswith("s") else k + "s"): v for k, v in counts.items()}
 
 
 def _capture(doc: ReportDoc, each: wire.CaptureDoc) -> CaptureRow:
@@ -378,8 +239,8 @@ def _rebuild(said: Iterable[Said], base: Mapping[str, bytes], policy: Policy) ->
         site = _SITE.decode(body)
         roll = _with_region(roll, Region(id=i, base=site, site=site.copy()))
     for each in sorted(said, key=lambda s: s.order):
-        entry = _entry(each)
-        roll = merge(roll, entry.said, entry.order, policy, entry.said.received_at).roll
+        word = entry(each)
+        roll = merge(roll, word.said, word.order, policy, word.said.received_at).roll
     return roll
 
 
@@ -394,30 +255,3 @@ def _with_region(roll: Roll, region: Region) -> Roll:
         for kind in (NameKind.VENDOR_UUID, NameKind.SERIAL):
             names.update({(kind.value, value): region.id for value in card.names.get(kind, {})})
     return Roll(regions={**roll.regions, region.id: region}, index={**roll.index, **names})
-
-
-def _entry(said: Said) -> Entry:
-    stored = msgspec.msgpack.decode(said.body, type=_Stored)
-    if stored.act is not None:
-        doc = stored.act
-        act = Act(
-            what=ActKind(doc.what),
-            by=doc.by or "operator",
-            at=stored.at,
-            received_at=stored.received_at,
-            card=doc.card,
-            other=doc.other,
-            node=doc.node,
-            source=doc.source,
-            values={k: typed(k, v) for k, v in doc.values.items()},
-            place=doc.place,
-            reason=doc.reason,
-        )
-        return Entry(stored.at, said.order, act)
-    if stored.listing is None or stored.node is None:
-        raise InputError(f"journal entry {said.order} is neither listing nor act", hint="the store is damaged: restore a backup")
-    return Entry(
-        stored.at,
-        said.order,
-        _domain(stored.node, stored.reporter, stored.incarnation, stored.sequence, stored.listing, stored.at, stored.received_at),
-    )

@@ -22,7 +22,7 @@ class Manifest:
     pci_vendors: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     formats: Mapping[str, str] = field(default_factory=dict)
-    """Format name to what it is, in the tool's own words ("nvidia-smi -q -x")."""
+    """Format name to what it is, in the tool's own words (the command line that prints it)."""
     later: tuple[str, ...] = ()
     """What this adapter does not read yet, for the support matrix."""
 

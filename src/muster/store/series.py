@@ -24,12 +24,11 @@ _MINE = and_(*(column == bindparam(column.name) for column in _SERIES))
 def write(connection: sqlite3.Connection, samples: Sequence[Sample], rebound: Collection[str] = ()) -> None:
     """Brings samples in, in any order of time: the newest is current, each counts in its own minute.
 
-    Those of ``rebound`` cards are all that is current of these, and count in no minute: they did so before.
+    They are all that is current of ``rebound`` cards. Those that are no roll-up count in no minute: they did so before.
     """
     silence(connection, rebound)
-    bound = frozenset(rebound)
-    each(connection, _NEWEST, (_row(sample) for sample in samples if sample.card in bound))
-    rows = [_row(sample) for sample in samples if sample.card not in bound]
+    each(connection, _NEWEST, (_row(sample) for sample in samples if not sample.rollup))
+    rows = [_row(sample) for sample in samples if sample.rollup]
     numbers = [row for row in rows if row["value"] is not None]
     each(connection, _NEWEST, numbers)
     each(connection, _NUMBER, numbers)

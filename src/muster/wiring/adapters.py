@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -83,8 +84,9 @@ def adapter(name: str) -> FolderAdapter:
     raise NotFound(f"no adapter {name!r}", hint=f"adapters here: {', '.join(folders())}")
 
 
-def adapters(outside: Iterable[str] = ()) -> tuple[FolderAdapter, ...]:
-    """All adapters of the tree, then those from outside that the configuration names."""
+def adapters(outside: Iterable[str] | None = None) -> tuple[FolderAdapter, ...]:
+    """All adapters of the tree, then those from outside that the configuration names (``MUSTER_ADAPTERS``, words apart by blanks, unless given)."""
+    outside = os.environ.get("MUSTER_ADAPTERS", "").split() if outside is None else outside
     return tuple(adapter(name) for name in (*folders(), *(n for n in outside if n not in folders())))
 
 

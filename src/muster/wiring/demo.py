@@ -44,9 +44,7 @@ class Demo:
     Entering raises Conflict for a port in use, Unavailable without temporary space, InputError when no machine can be loaded; nothing is left behind then.
     """
 
-    def __init__(
-        self, door: Door, say: Callable[[str], None], *, port: int = 0, pace: Pace | None = None, machines: Sequence[Path] | None = None
-    ) -> None:
+    def __init__(self, door: Door, say: Callable[[str], None], *, port: int = 0, pace: Pace | None = None, machines: Sequence[Path] | None = None) -> None:
         self.pace = pace or Pace()
         self.stage = Stage(wall_clock)
         self._door = door

@@ -136,7 +136,10 @@ class Story:
         self._demo.stage.pull(mover.machine.node, mover.card.subject.names)
         self._demo.stage.put(mover.to.node, mover.to.source, mover.card)
         self._moved.append(self._called(card))
-        yield Await("both nodes have reported, and the old one has let go", lambda: any(each.change.kind is Happening.MOVED for each in self._demo.desk.reader.changes(card.id)))
+        yield Await(
+            "both nodes have reported, and the old one has let go",
+            lambda: any(each.change.kind is Happening.MOVED for each in self._demo.desk.reader.changes(card.id)),
+        )
         yield Say("It is the same card: it is known by its identity, not by its place, and its history goes with it.")
         yield Show(("history", "card", self._called(card)))
         yield Show(("get", "cards", self._called(card)))

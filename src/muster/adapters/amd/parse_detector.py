@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device list of the gpustack runtime (``detect --format json``), entries of this maker, to the records of `parse_smi`. Memory is in MiB, power is the cap."""
+"""The device list of the gpustack runtime (``detect --format json``): entries of this maker to the records of `parse_smi`. Memory is MiB, power the cap."""
 
 from __future__ import annotations
 

@@ -209,12 +209,6 @@ def rows(value: Any) -> Iterator[Mapping[str, Any]]:
             yield value
 
 
-def flags(value: Any) -> str | None:
-    """ENABLED or DISABLED as printed, in lower case."""
-    text = word(value)
-    return text.lower() if text else None
-
-
 def scale(reading: Reading | None, factor: float) -> Reading | None:
     """The reading times ``factor`` where it is known."""
     if not isinstance(reading, Known) or isinstance(reading.value, bool) or not isinstance(reading.value, int | float):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from muster.adapters.huawei import observe_dcmi, observe_exporter, observe_logs, observe_npu, parse_exporter, parse_logs, parse_samples, parse_text
 from muster.adapters.huawei.catalogue import add_models
 from muster.adapters.huawei.failures import outcome_of
-from muster.adapters.huawei.recognise import DCMI, EXPORTER, LOG, SAMPLES
+from muster.adapters.huawei.recognise import DCMI, EXPORTER, INFO, LOG, SAMPLES
 from muster.adapters.huawei.said import Said
 from muster.domain.model.attributes import Level
 from muster.domain.model.gather import Gather
@@ -55,8 +55,9 @@ def _texts(captures: Sequence[Capture], models: Models) -> Interpretation:
         if capture.format == SAMPLES:
             parse_samples.read(capture.payload, said)
             continue
-        text = decode(capture.payload)
+        text, before = decode(capture.payload), len(said.records)
         parse_text.read(lines(capture.payload), said, capture.locator, open_end=bool(text) and not text.endswith("\n"))
+        said.cut = said.cut or (capture.format == INFO and len(captures) > 1 and len(said.records) == before)
         if capture.stderr:
             parse_text.read(lines(capture.stderr[:8192]), said)
     found = observe_npu.gather(said)

@@ -140,7 +140,8 @@ def _ecc(thing: Thing, chip: Mapping[str, Any]) -> None:
     for key, fields in _ECC.items():
         counts = [answer[field] for answer in answers for field in fields if isinstance(answer.get(field), int)]
         good = [count for count in counts if count != _NOT_HERE]
-        thing.put(key, Known(sum(good)) if good else _missing(calls))
+        odd = next((repr(answer[field])[:80] for answer in answers for field in fields if not isinstance(answer.get(field, 0), int)), None)
+        thing.put(key, Absent(Why.UNREADABLE, odd) if odd is not None else Known(sum(good)) if good else _missing(calls))
     pending = thing.readings.get("memory.pages_retired.next")
     if isinstance(pending, Known):
         thing.value("memory.pages_retired.pending", pending.value > 0)

@@ -244,7 +244,6 @@ EVENTS = Noun(
 )
 
 
-
 def _named(row: Row, value: Any) -> Any:
     """The name of a card or node where the value is our id of one that the document names."""
     return (row.get("names") or {}).get(value, value) if isinstance(value, str) else value

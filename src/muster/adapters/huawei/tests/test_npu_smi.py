@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The main table in its layouts: one chip, two dies, two chips at one address."""
+
 from __future__ import annotations
 
 from typing import Any

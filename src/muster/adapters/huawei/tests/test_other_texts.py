@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Texts beside the main table: link tools, transcripts, samples, failures."""
+
 from __future__ import annotations
 
 import json

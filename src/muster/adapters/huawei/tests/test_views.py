@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The views of single cards and chips."""
+
 from __future__ import annotations
 
 from muster.adapters.huawei import recognise

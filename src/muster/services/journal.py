@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal form of what was said, and how it becomes a word for merge again: the same way for what just came and for what a starting server reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from muster.domain.decide.merge import Entry
+from muster.domain.model.errors import InputError
+from muster.domain.model.roll import Act, ActKind, Listing, NodeNames, Witness
+from muster.domain.model.source import Channel, Outcome, WitnessClass
+from muster.services.operator import typed
+from muster.spi.store import Said
+from muster.wire import report as wire
+from muster.wire.mapping import to_observations
+from muster.wire.report import ActDoc, ListingDoc, ReportDoc
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The journal form of a word."""
+
+    listing: ListingDoc | None
+    act: ActDoc | None
+    node: wire.NodeDoc | None
+    reporter: str
+    incarnation: str
+    sequence: int
+    at: float
+    received_at: float
+
+
+def listing(doc: ReportDoc, each: ListingDoc, skew: float, now: float) -> tuple[Listing, ListingDoc]:
+    """A listing with its corrected time: by monotonic age where the boot is the same, else by the wall clock."""
+    if each.boot_id == doc.boot_id and (each.observed_mono or doc.sent_mono):
+        at = doc.sent_at - max(0.0, doc.sent_mono - each.observed_mono) + skew
+    else:
+        at = each.observed_at + skew
+    return _domain(doc.node, doc.reporter, doc.incarnation, doc.sequence, each, min(at, now), now), each
+
+
+def _domain(node: wire.NodeDoc, reporter: str, incarnation: str, sequence: int, each: ListingDoc, at: float, received_at: float) -> Listing:
+    try:
+        channel, witness, outcome = Channel(each.channel), WitnessClass(each.witness), Outcome(each.outcome)
+    except ValueError as wrong:
+        raise InputError(f"listing of {each.source}: {wrong}", hint="is the agent newer than the server? Upgrade the server first") from wrong
+    return Listing(
+        node=NodeNames(name=node.name, machine_id=node.machine_id, system=node.system),
+        witness=Witness(source=each.source, channel=channel, witness=witness, cadence=each.cadence),
+        reporter=reporter,
+        incarnation=incarnation,
+        sequence=sequence,
+        at=at,
+        received_at=received_at,
+        complete=each.complete,
+        outcome=outcome,
+        counts=_counts(each.counts),
+        observations=to_observations(each),
+        capture=each.capture,
+        detail=each.detail,
+        unknown_shape=each.unknown_shape,
+        stuck=each.stuck,
+        standing_by=each.standing_by,
+    )
+
+
+def _counts(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts by plural; a level's own word is taken too."""
+    return {(k if k.endswith("s") else k + "s"): v for k, v in counts.items()}
+
+
+def entry(said: Said) -> Entry:
+    stored = msgspec.msgpack.decode(said.body, type=Stored)
+    if stored.act is not None:
+        doc = stored.act
+        act = Act(
+            what=ActKind(doc.what),
+            by=doc.by or "operator",
+            at=stored.at,
+            received_at=stored.received_at,
+            card=doc.card,
+            other=doc.other,
+            node=doc.node,
+            source=doc.source,
+            values={k: typed(k, v) for k, v in doc.values.items()},
+            place=doc.place,
+            reason=doc.reason,
+        )
+        return Entry(stored.at, said.order, act)
+    if stored.listing is None or stored.node is None:
+        raise InputError(f"journal entry {said.order} is neither listing nor act", hint="the store is damaged: restore a backup")
+    return Entry(
+        stored.at,
+        said.order,
+        _domain(stored.node, stored.reporter, stored.incarnation, stored.sequence, stored.listing, stored.at, stored.received_at),
+    )

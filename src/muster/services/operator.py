@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An operator's word as it comes in becomes an act: who is meant, whether that can be said, and of which kind each value is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from muster.domain.decide.merge import Roll
+from muster.domain.model.attributes import ATTRIBUTES
+from muster.domain.model.errors import Ambiguous, Conflict, InputError, NotFound
+from muster.domain.model.names import NameKind, canonical
+from muster.domain.model.reading import Absent
+from muster.domain.model.roll import Act, ActKind, CardRecord
+from muster.domain.model.units import Unit
+from muster.formats.numbers import quantity
+from muster.wire.report import ActDoc
+
+
+def understand(roll: Roll, doc: ActDoc, now: float) -> Act:
+    try:
+        what = ActKind(doc.what)
+    except ValueError:
+        raise InputError(f"nothing called {doc.what!r} can be said", hint=f"one of {', '.join(ActKind)}") from None
+    card = _resolve(roll, doc.card, what) if doc.card else {}
+    other = _resolve(roll, doc.other, ActKind.SAME) if doc.other else {}
+    if what in (ActKind.SAME, ActKind.NOT_SAME) and not (card and other):
+        raise InputError("two cards are needed", hint="name both by UUID, serial or id")
+    if what is ActKind.REMOVE_SOURCE:
+        _known_source(roll, doc)
+    if what is ActKind.SET and not doc.values:
+        raise InputError("nothing to set", hint="give at least one key=value; key= takes a word back")
+    if what in (ActKind.STORE, ActKind.RETIRE) and not card:
+        raise InputError("no card named", hint="name it by UUID, serial or id")
+    return Act(
+        what=what,
+        by=doc.by or "operator",
+        at=now,
+        received_at=now,
+        card=card,
+        other=other,
+        node=doc.node,
+        source=doc.source,
+        values={k: typed(k, v) for k, v in doc.values.items()},
+        place=doc.place,
+        reason=doc.reason,
+    )
+
+
+def _resolve(roll: Roll, ids: Mapping[str, str], what: ActKind) -> dict[str, str]:
+    """The ids with our own card id beside them; unknown strong ids are kept for a card that only the operator knows."""
+    unknown = set(ids) - {"id", *NameKind}
+    if unknown:
+        raise InputError(f"{', '.join(sorted(unknown))}: no kind of id", hint=f"one of id, {', '.join(NameKind)}")
+    found: dict[str, CardRecord | None] = {}
+    for region in roll.regions.values():
+        for card in region.site.cards.values():
+            if "id" in ids:
+                wanted = region.site.gone.get(ids["id"], ids["id"])
+                if card.id == wanted:
+                    found[card.id] = None
+            elif all(canonical(NameKind(k), v) in card.names.get(NameKind(k), {}) for k, v in ids.items()):
+                found[card.id] = None
+    if len(found) > 1:
+        raise Ambiguous(f"{len(found)} cards fit {dict(ids)}", hint="name one by its id: " + ", ".join(sorted(found)))
+    if found:
+        return {"id": next(iter(found))} | {k: v for k, v in ids.items() if k != "id"}
+    may_be_new = what in (ActKind.STORE, ActKind.SET, ActKind.RETIRE) and any(k in ids for k in (NameKind.SERIAL.value, NameKind.VENDOR_UUID.value))
+    if not may_be_new:
+        raise NotFound(f"no card {dict(ids)}", hint="`muster get cards -o wide` lists them")
+    return dict(ids)
+
+
+def _known_source(roll: Roll, doc: ActDoc) -> None:
+    for region in roll.regions.values():
+        for (node, source), speaker in region.site.speakers.items():
+            names = {node, canonical(NameKind.HOSTNAME, region.site.nodes[node].name)} if node in region.site.nodes else {node}
+            if source == doc.source and ({doc.node, canonical(NameKind.HOSTNAME, doc.node)} & names):
+                if speaker.removed:
+                    raise Conflict(f"{doc.node}/{doc.source} is removed already")
+                return
+    raise NotFound(f"no source {doc.source} on {doc.node}", hint="`muster get sources` lists them")
+
+
+def typed(key: str, value: Any) -> Any:
+    """An operator's value as its attribute has it. Raises InputError for a key that is not in the dictionary, or a value that is not of its kind."""
+    entry = ATTRIBUTES.get(key)
+    if entry is None:
+        raise InputError(f"no attribute {key!r}", hint="docs/reference/attributes.md lists them; asset.* are the operator's own")
+    if value is None or value == "":
+        return None
+    if entry.numeric and isinstance(value, str):
+        reading = quantity(key, value)
+        if isinstance(reading, Absent):
+            raise InputError(f"{key}={value}: {reading.detail or reading.why}", hint=f"a number in {entry.unit}")
+        return reading.value
+    if entry.unit is Unit.BOOL and isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if entry.unit is Unit.DATE and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", str(value)):
+        raise InputError(f"{key}={value}: no date", hint="write YYYY-MM-DD")
+    return value
