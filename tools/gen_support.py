@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TypeAlias
 
@@ -42,26 +42,39 @@ def recorded(known: Iterable[FolderAdapter]) -> Recorded:
     return {key: tuple(sorted(names)) for key, names in found.items() if names}
 
 
-def rows(each: FolderAdapter, machines: Recorded) -> Iterator[tuple[str, ...]]:
-    """A row for each source, and one for the formats that are only read from files."""
+def rows(each: FolderAdapter, machines: Recorded, known: Sequence[FolderAdapter]) -> Iterator[tuple[str, ...]]:
+    """A row for each source, one for what the sources of others bring to this adapter, and one for the formats that are only read from files."""
     title, tier = f"**{each.manifest.title}**", each.manifest.tier
     live = {read.format for source in each.sources for read in source.reads}
     for source in each.sources:
         formats = tuple(dict.fromkeys(read.format for read in source.reads))
         yield title, tier, f"`{source.id}`", _reader(source), _code(formats), _machines(each, machines, (str(source.id),), formats)
         title = tier = ""
-    rest = tuple(form for form in each.manifest.formats if form not in live)
+    brought = _brought(each, known, live)
+    for form, ids in brought.items():
+        yield title, tier, _code(ids), "the sources of another adapter", _code((form,)), _machines(each, machines, ids, (form,), own=True)
+        title = tier = ""
+    rest = tuple(form for form in each.manifest.formats if form not in live and form not in brought)
     if rest:
-        own = {source for source, _ in machines if source.startswith(f"{each.manifest.name}.")}
-        yield title, tier, "from files only", NONE, _code(rest), _machines(each, machines, own, rest)
+        mine = {source for source, _ in machines if source.startswith(f"{each.manifest.name}.")}
+        yield title, tier, "from files only", NONE, _code(rest), _machines(each, machines, mine, rest)
+
+
+def _brought(each: FolderAdapter, known: Sequence[FolderAdapter], live: Set[str]) -> dict[str, tuple[str, ...]]:
+    """Formats that vendor-neutral sources read, and this adapter understands: by format the sources."""
+    shared = [source for other in known if not other.manifest.pci_vendors and other is not each for source in other.sources]
+    found = {form: tuple(str(s.id) for s in shared if any(read.format == form for read in s.reads)) for form in each.manifest.formats if form not in live}
+    return {form: ids for form, ids in found.items() if ids}
 
 
 def _reader(source: Source) -> str:
     return f"{source.reader}, only when `{source.after}` is absent or lacks something" if source.after else str(source.reader)
 
 
-def _machines(each: FolderAdapter, machines: Recorded, sources: Iterable[str], formats: Iterable[str]) -> str:
-    names = {name for source in sources for form in formats for name in machines.get((source, form), ())}
+def _machines(each: FolderAdapter, machines: Recorded, sources: Iterable[str], formats: Iterable[str], *, own: bool = False) -> str:
+    """Names of recorded machines, those of other adapters with the adapter before them; ``own`` leaves these out."""
+    found = {name for source in sources for form in formats for name in machines.get((source, form), ())}
+    names = {name for name in found if not own or name.startswith(f"{each.manifest.name}/")}
     return _code(sorted(name.removeprefix(f"{each.manifest.name}/") for name in names))
 
 
@@ -73,7 +86,7 @@ def table() -> str:
     """The table in Markdown."""
     known = [adapter(name) for name in folders()]
     machines = recorded(known)
-    lines = [HEAD, tuple("---" for _ in HEAD), *(row for each in sorted(known, key=_order) for row in rows(each, machines))]
+    lines = [HEAD, tuple("---" for _ in HEAD), *(row for each in sorted(known, key=_order) for row in rows(each, machines, known))]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each corpus file of the vendors we read, against its file of truth; and who claims it.
 
-`disputed.toml` names truth that the corpus file itself disproves; `later.toml` names files whose format no adapter reads yet. Neither may name a file that is read well.
+`disputed.toml` names truth that the corpus file itself disproves; `later.toml` names files whose format no adapter reads yet.
+Neither may name a file that is read well.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import corpus_folder
+from tests.corpus.truth import differences, implausible
 
 from muster.domain.model.source import Capture
 from muster.spi.adapter import HEAD
 from muster.wiring.adapters import adapter, adapters, claims
 from muster.wiring.offline import interpret_file
-from tests.conftest import corpus_folder
-from tests.corpus.truth import differences, implausible
 
 HERE = Path(__file__).resolve().parent
 DISPUTED: dict[str, str] = tomllib.loads((HERE / "disputed.toml").read_text(encoding="utf-8"))
@@ -51,7 +52,7 @@ def _truth(name: str) -> dict[str, Any]:
 
 
 def _is_readings(name: str) -> bool:
-    return _truth(name)["outcome"] != "not_readings"
+    return bool(_truth(name)["outcome"] != "not_readings")
 
 
 @pytest.mark.parametrize("name", [name for name in READ if _is_readings(name)] or ["(none)"])

@@ -65,8 +65,8 @@ def inserted(payload: bytes, at: int, what: bytes) -> bytes:
 
 
 def line_starts(payload: bytes) -> list[int]:
-    """Where lines begin."""
-    return [0, *(match.end() for match in re.finditer(rb"\n", payload))]
+    """Where lines begin; what comes behind the last line end may be the beginning of another line, and is left out."""
+    return [0, *(match.end() for match in re.finditer(rb"\n", payload) if match.end() < len(payload))]
 
 
 def deep(payload: bytes) -> list[bytes]:

@@ -26,8 +26,8 @@ def faults(before: Heard, after: Heard, *, renamed: bool = False, whole: bool = 
     had, has = names(before), names(after)
     if has - had and not renamed:
         found.append(f"names that were not there: {sorted(has - had)[:3]}")
-    if had - has and after.told.complete and not renamed:
-        found.append(f"complete without {sorted(had - has)[:3]}")
+    if after.told.complete and not renamed:
+        found += [f"complete without {sorted(lost)[:3]}" for card in before.cards if (lost := _of_card(card)) and not lost & has]
     if whole and had - has:
         found.append(f"names lost: {sorted(had - has)[:3]}")
     if after.told.complete and len(after.cards) < len(before.cards):
@@ -39,7 +39,11 @@ def faults(before: Heard, after: Heard, *, renamed: bool = False, whole: bool = 
 
 def names(heard: Heard) -> set[tuple[str, str]]:
     """Names of cards, devices and partitions that last longer than a listing."""
-    told = [card.names for card in heard.cards] + [part.names for card in heard.cards for part in (*card.devices, *card.partitions)]
+    return {each for card in heard.cards for each in _of_card(card)}
+
+
+def _of_card(card: FoldedCard) -> set[tuple[str, str]]:
+    told = (card.names, *(part.names for part in (*card.devices, *card.partitions)))
     return {(name.kind.value, name.canonical) for each in told for name in each if name.kind not in PLACES}
 
 

@@ -67,9 +67,19 @@ def heard(name: str, form: str, payload: bytes) -> Heard:
     return hear(adapter(name), "", SourceId("offline"), [_known(capture)])
 
 
-def again(before: Heard, name: str, place: int, **changes: object) -> Heard:
-    """The round once more, with the capture at ``place`` changed (``payload``, ``cut``, ``exit_status``, ``stderr``)."""
-    captures = [replace(each, **changes) if n == place else each for n, each in enumerate(before.captures)]  # type: ignore[arg-type]  # names of fields
+def again(
+    before: Heard, name: str, place: int, *, payload: bytes | None = None, cut: bool = False, exit_status: int | None = None, stderr: bytes = b""
+) -> Heard:
+    """The round once more, with the capture at ``place`` changed."""
+    old = before.captures[place]
+    new = replace(
+        old,
+        payload=old.payload if payload is None else payload,
+        cut=cut,
+        exit_status=old.exit_status if exit_status is None else exit_status,
+        stderr=stderr or old.stderr,
+    )
+    captures = [new if n == place else each for n, each in enumerate(before.captures)]
     return hear(_adapter(name), before.machine, before.source, captures)
 
 

@@ -86,7 +86,11 @@ def mixed(name: str, draw: st.DataObject) -> None:
     """A byte of another encoding in the midst of the text."""
     place = one_capture(name, draw)
     at = draw.draw(st.integers(0, len(payload(name, place))), label="at")
-    check(name, again(OURS[name], name, place, payload=damages.inserted(payload(name, place), at, draw.draw(st.sampled_from([b"\xe9", b"\xb0C", b"\xff", b"\xc3"])))), renamed=True)
+    check(
+        name,
+        again(OURS[name], name, place, payload=damages.inserted(payload(name, place), at, draw.draw(st.sampled_from([b"\xe9", b"\xb0C", b"\xff", b"\xc3"])))),
+        renamed=True,
+    )
 
 
 def commas(name: str, draw: st.DataObject) -> None:
@@ -98,6 +102,8 @@ def commas(name: str, draw: st.DataObject) -> None:
 def quoted(name: str, draw: st.DataObject) -> None:
     """JSON numbers as text."""
     place = one_capture(name, draw)
+    if payload(name, place).lstrip()[:1] not in (b"{", b"["):
+        return
     check(name, again(OURS[name], name, place, payload=damages.numbers_as_text(payload(name, place))))
 
 

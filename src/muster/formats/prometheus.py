@@ -26,8 +26,8 @@ class Sample:
 
 
 def samples(payload: bytes) -> Iterator[Sample]:
-    """Samples in order. Comments, broken lines and lines cut short are passed over."""
-    for line in lines(payload):
+    """Samples in order. Comments and broken lines are passed over, and a last line without its line end: its number may go on."""
+    for line in lines(payload)[:-1]:
         sample = parse_line(line)
         if sample is not None:
             yield sample

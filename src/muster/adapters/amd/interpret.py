@@ -29,8 +29,8 @@ from muster.adapters.amd.parse_sysfs import files
 from muster.adapters.amd.recognise import recognise
 from muster.adapters.amd.settle import settle
 from muster.domain.model.attributes import Level
-from muster.domain.model.gather import Gather
-from muster.domain.model.names import names
+from muster.domain.model.gather import Gather, Thing
+from muster.domain.model.names import NameKind, names
 from muster.domain.model.observation import Event, Interpretation, Observation, Subject
 from muster.domain.model.source import Capture, Outcome
 from muster.formats.text import decode
@@ -39,6 +39,8 @@ from muster.spi.adapter import HEAD, Models
 _CLOSED = re.compile(r"(?:\|\s*|\+|={8,})$")
 _LAST_VALUE = re.compile(r"\S+(?:\s+(?:W|\S{0,2}C|%|MHz|GHz|MB|GB|KB|mV))?$")
 _LAST_CELL = re.compile(r"[^,;\t|]*$")
+_IDENTITY = {"list", "static"}
+_NEEDED = _IDENTITY | {"metric"}
 _FILTERS = ("-g", "--gpu", "-d", "--device")
 _PARTS = re.compile(r"\bamd-smi\s+(?:monitor|topology|xgmi|process|bad-pages|partition|event|firmware)\b")
 _FAILURES = (
@@ -79,7 +81,7 @@ def interpret(captures: Sequence[Capture], models: Models) -> Interpretation:
     for card in told.gather.cards:
         for key in ("driver.version", "runtime.version"):
             card.value(key, told.node.get(key))
-    cards = settle(told.gather, models, cut=told.cut)
+    cards = _named(settle(told.gather, models, cut=told.cut), told.cut and any(_IDENTITY & set(capture.locator) for capture in captures))
     observations: list[Observation] = []
     if told.gather.node.readings:
         observations.extend(told.gather.node.observations(0))
@@ -97,6 +99,13 @@ def interpret(captures: Sequence[Capture], models: Models) -> Interpretation:
         observations=tuple(observations),
         events=tuple(told.events),
     )
+
+
+def _named(cards: list[Thing], short: bool) -> list[Thing]:
+    """Cards that can be told from each other: one without any name is a stump of another; in a round whose listing is cut an index names nobody."""
+    weak = {NameKind.INDEX} if short else set()
+    kept = [card for card in cards if {n.kind for n in card.names} - weak or any(card.parts(Level.DEVICE))]
+    return kept if kept or short else cards
 
 
 def _outcome(told: _Round, captures: Sequence[Capture], cards: bool) -> tuple[Outcome, str]:
@@ -162,6 +171,7 @@ def _settled(payload: bytes, name: str) -> bytes:
 
 def _smi_json(told: _Round, capture: Capture) -> None:
     found = parse_smi.from_json(capture.payload)
+    told.cut = told.cut or (found is None and bool(_NEEDED & set(capture.locator)))
     if found is not None:
         _listing(told, capture, found, whole=True)
 
@@ -221,7 +231,7 @@ def _detector(told: _Round, capture: Capture) -> None:
 
 def _tree(told: _Round, capture: Capture) -> None:
     found = files(capture.payload)
-    observe_sysfs.observe(told.gather, found)
+    observe_sysfs.observe(told.gather, found, cut=told.cut)
     whole = observe_kfd.observe(told.gather, found)
     _mark(told, capture, whole=bool(told.gather.cards), cut=not whole)
     told.empty = told.empty or bool(found)

@@ -41,7 +41,10 @@ def snapshot() -> dict[str, Any]:
     Gives ``{"amdsmi": {"module", "library", "rocm"}, "gpus": [{"index", "bdf", "uuid", <name>: <answer>, ...}]}``; a call that fails has
     ``{"error": word, "detail": text}`` for its answer. Raises ImportError when there is no such module, LibraryUnusable when it cannot be opened.
     """
-    module: Any = importlib.import_module("amdsmi")
+    try:
+        module: Any = importlib.import_module("amdsmi")
+    except (KeyError, OSError) as error:
+        raise ImportError(f"amdsmi is there, its library is not: {error}") from error
     try:
         module.amdsmi_init(module.AmdSmiInitFlags.INIT_AMD_GPUS)
     except module.AmdSmiException as error:

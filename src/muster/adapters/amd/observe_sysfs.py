@@ -40,7 +40,7 @@ _KEPT = (
 )
 
 
-def observe(gather: Gather, found: Files) -> None:
+def observe(gather: Gather, found: Files, *, cut: bool = False) -> None:
     """Puts every card of this maker in the files into ``gather``; its key is its PCI address, or its folder where none is known."""
     folders: dict[str, Files] = defaultdict(dict)
     for path, rows in found.items():
@@ -53,7 +53,7 @@ def observe(gather: Gather, found: Files) -> None:
             continue
         address = _address(folder, files)
         card = gather.card(address or f"folder {folder}")
-        _card(card, files, address)
+        _card(card, files, address, cut=cut)
         card.value("driver.version", version)
 
 
@@ -98,7 +98,7 @@ def _measured(files: Files, path: str, key: str, unit: str = "") -> Reading | No
     return value if isinstance(value, Absent) else measure(key, value, unit)
 
 
-def _card(card: Thing, files: Files, address: str | None) -> None:
+def _card(card: Thing, files: Files, address: str | None, *, cut: bool) -> None:
     unique, serial = word(one(files, "unique_id")), word(one(files, "serial_number"))
     card.named(pci_address=address, vendor_uuid=None if unique is None or unique.lower() in _STAND_INS or unique.startswith("!") else unique)
     card.named(serial=None if serial is None or serial.startswith("!") else serial)
@@ -108,7 +108,7 @@ def _card(card: Thing, files: Files, address: str | None) -> None:
     _bus(card, files)
     _load(card, files)
     _clocks(card, files)
-    _sensors(card, files)
+    _sensors(card, files, cut=cut)
     _errors(card, files)
     _firmware(card, files)
     for name in _KEPT:
@@ -167,7 +167,7 @@ def _clocks(card: Thing, files: Files) -> None:
             card.put(f"{key}.max", measure(f"{key}.max", str(max(int(match.group(2)[:9]) for match in levels)), "MHz"))
 
 
-def _sensors(card: Thing, files: Files) -> None:
+def _sensors(card: Thing, files: Files, *, cut: bool) -> None:
     """Sensors of the folder's own hardware monitor; names and numbers belong together."""
     monitors: dict[str, Files] = defaultdict(dict)
     for path, rows in files.items():
@@ -175,16 +175,18 @@ def _sensors(card: Thing, files: Files) -> None:
         if match:
             monitors[match.group(1)][match.group(2)] = rows
     for sensors in monitors.values():
-        _power(card, sensors)
+        _power(card, sensors, cut=cut)
         _heat(card, sensors)
         _rest(card, sensors)
 
 
-def _power(card: Thing, sensors: Files) -> None:
+def _power(card: Thing, sensors: Files, *, cut: bool) -> None:
+    """Power now, and where there is no such file the average; a text that ends before it says nothing of that."""
     card.put("power.draw", _measured(sensors, "power1_input", "power.draw", "uW"))
     average = _measured(sensors, "power1_average", "power.draw.average", "uW")
     card.put("power.draw.average", average)
-    card.put("power.draw", average)
+    if not cut or "temp1_input" in sensors:
+        card.put("power.draw", average)
     for key, path in (("", "power1_cap"), (".max", "power1_cap_max"), (".min", "power1_cap_min"), (".default", "power1_cap_default")):
         card.put(f"power.limit{key}", _measured(sensors, path, f"power.limit{key}", "uW"))
     card.put("energy.total", _measured(sensors, "energy1_input", "energy.total", "uJ"))

@@ -15,6 +15,8 @@ from muster.domain.model.reading import Known
 from muster.spi.adapter import Models
 
 _DIES = 2
+_DISPLAY = frozenset({"164e", "13c0", "1506"})
+"""Chips with two compute units beside a processor: they drive a display and compute nothing."""
 
 
 def settle(gather: Gather, models: Models, *, cut: bool = False) -> list[Thing]:
@@ -22,7 +24,7 @@ def settle(gather: Gather, models: Models, *, cut: bool = False) -> list[Thing]:
     for card in gather.cards:
         _model(card, models, cut=cut)
         card.readings = check_power(card.readings)
-    return _modules(join_slices(gather.cards, short=cut), models)
+    return _modules(join_slices(gather.cards, short=cut), models, cut=cut)
 
 
 def _model(card: Thing, models: Models, *, cut: bool) -> None:
@@ -31,24 +33,29 @@ def _model(card: Thing, models: Models, *, cut: bool) -> None:
     facts: Mapping[str, object] = model.facts if model is not None else {}
     integrated = facts.get("memory.unified") is True
     for key, value in facts.items():
-        if key not in card.readings and key != "role" and (not cut or key == "memory.unified"):
+        if key not in card.readings and (not cut or key == "memory.unified"):
             card.value(key, value)
     if model is not None:
         card.tell("model", {"name": model.name, "source": model.source, "confidence": model.confidence})
-    if facts.get("role") == "display":
+    if model is not None and model.key in _DISPLAY:
         card.role = Role.DISPLAY
     if card.vendor.get("umc_ecc") == "DISABLED" and not integrated and "ecc.enabled" not in card.readings and model is not None:
         card.value("ecc.enabled", False)
 
 
-def _modules(cards: list[Thing], models: Models) -> list[Thing]:
-    """Two dies on one module: rows of a two-die model that share what names the module are its devices."""
+def _modules(cards: list[Thing], models: Models, *, cut: bool) -> list[Thing]:
+    """Two dies on one module: rows of a two-die model that share what names the module are its devices.
+
+    Of a cut listing that shows one die only the module is told, and nothing where the cut took what names the module:
+    which readings are the module's shows when both dies are there.
+    """
     modules: dict[tuple[str, str], list[Thing]] = defaultdict(list)
     order: list[tuple[str, str] | Thing] = []
     for card in cards:
         key = _module(card, models)
         if key is None:
-            order.append(card)
+            if not (cut and two_dies(card, models)):
+                order.append(card)
             continue
         if key not in modules:
             order.append(key)
@@ -58,7 +65,7 @@ def _modules(cards: list[Thing], models: Models) -> list[Thing]:
         if isinstance(each, Thing):
             told.append(each)
         elif len(modules[each]) <= _DIES:
-            told.append(_join(modules[each]))
+            told.append(_join(modules[each], alone=cut and len(modules[each]) < _DIES))
         else:
             told.extend(modules[each])
     return told
@@ -82,8 +89,8 @@ def _module(card: Thing, models: Models) -> tuple[str, str] | None:
     return ("module", str(pair)) if pair is not None else None
 
 
-def _join(dies: list[Thing]) -> Thing:
-    """One card of two dies: what is the board's goes up, what is the die's stays down."""
+def _join(dies: list[Thing], *, alone: bool = False) -> Thing:
+    """One card of two dies: what is the board's goes up, what is the die's stays down, or away where it is ``alone``."""
     first = dies[0]
     card = Thing(first.level, first.key)
     card.role = first.role
@@ -99,7 +106,7 @@ def _join(dies: list[Thing]) -> Thing:
         entry = ATTRIBUTES.get(key)
         if entry is not None and entry.of is Level.CARD and all(die.readings.get(key) == reading for die in dies):
             card.put(key, reading)
-    for place, die in enumerate(dies):
+    for place, die in enumerate(() if alone else dies):
         device = card.device(place)
         device.names = {n for n in die.names if n not in card.names}
         device.readings = {key: reading for key, reading in die.readings.items() if key not in card.readings}

@@ -72,14 +72,14 @@ def _joined(rows: list[Thing], *, short: bool) -> list[Thing]:
         return rows
     if stated is not None and len(rows) == 1 and numbers[0] is None:
         return rows
-    card = _card(rows, stated or rows[0])
+    card = _card(rows, stated or rows[0], short=short)
     units = [part.readings.get("compute.units") for part in card.parts(Level.PARTITION)]
     if len(rows) > 1 and not short and all(isinstance(each, Known) for each in units):
         card.value("compute.units", sum(each.value for each in units if isinstance(each, Known)))
     return [card]
 
 
-def _card(rows: list[Thing], stated: Thing) -> Thing:
+def _card(rows: list[Thing], stated: Thing, *, short: bool) -> Thing:
     rows = sorted(rows, key=lambda row: (_slice(row) or 0, name_of(row, NameKind.PCI_ADDRESS) or ""))
     first = rows[0]
     card = Thing(first.level, first.key)
@@ -88,7 +88,7 @@ def _card(rows: list[Thing], stated: Thing) -> Thing:
     address = name_of(first, NameKind.PCI_ADDRESS)
     if address is not None:
         card.names.add(name(NameKind.PCI_ADDRESS, f"{pci_device(address)}.0"))
-    own = _own(card, rows)
+    own = _own(card, rows, short=short)
     mode, memory = known(stated, "partition.mode"), known(stated, "partition.memory_mode")
     for place, row in enumerate(rows):
         part = card.partition(place)
@@ -96,13 +96,13 @@ def _card(rows: list[Thing], stated: Thing) -> Thing:
         part.named(index=_slice(row) if _slice(row) is not None else place)
         if mode is not None and cut(stated):
             part.value("partition.profile", f"{mode}_{memory}" if memory else mode)
-        part.readings.update({key: row.readings[key] for key in own if key in row.readings})
+        part.readings.update({key: reading for key, reading in row.readings.items() if key in own})
         part.tell("row", {key: row.vendor[key] for key in ("kfd_id", "node_id", "partition_id") if key in row.vendor})
     return card
 
 
-def _own(card: Thing, rows: list[Thing]) -> set[str]:
-    """Puts what the rows say of the card on it, and gives the keys of which each row speaks for its slice."""
+def _own(card: Thing, rows: list[Thing], *, short: bool) -> set[str]:
+    """Puts what the rows say of the card on it, and gives the keys of which each row speaks for its slice; all of them where rows may be missing."""
     told: dict[str, list[Reading]] = defaultdict(list)
     for row in rows:
         for key, reading in row.readings.items():
@@ -112,7 +112,7 @@ def _own(card: Thing, rows: list[Thing]) -> set[str]:
         values = [reading.value for reading in readings if isinstance(reading, Known)]
         alike = len(rows) > 1 and key in _REPEATED and len(values) == len(rows) and all(value == values[0] for value in values)
         alone = len(rows) > 1 and len(values) == 1 and key in rows[0].readings and isinstance(rows[0].readings[key], Known) and key != "processes"
-        if key not in PARTITION_OWN or alike or alone:
+        if key not in PARTITION_OWN or ((alike or alone) and not short):
             for reading in readings:
                 card.readings[key] = better(card.readings.get(key), reading)
             continue

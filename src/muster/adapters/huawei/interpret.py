@@ -86,7 +86,7 @@ def _dcmi(capture: Capture, models: Models) -> Interpretation:
 def _exporter(capture: Capture, models: Models) -> Interpretation:
     payload = capture.payload
     ended = payload[-1:] in (b"\n", b"\r", b"\x00")
-    page = parse_exporter.read(samples(payload if ended else payload.rpartition(b"\n")[0]))
+    page = parse_exporter.read(samples(payload))
     found, counts = observe_exporter.gather(page)
     promised = counts.get(Level.DEVICE)
     short = promised is not None and len(page.chips) < promised

@@ -113,9 +113,11 @@ def _memory(thing: Thing, chip: Chip) -> None:
     kinds = [("hbm_total_memory", "hbm_used_memory"), ("total_memory", "used_memory")]
     there = [pair for pair in kinds if pair[0] in chip.values]
     best = next((pair for pair in there if chip.values[pair[0]] > 0), None)
+    if there and best is None:
+        thing.absent("memory.total", Why.IMPLAUSIBLE, f"{chip.values[there[0][0]]:g} as printed").absent("memory.used", Why.NOT_SAMPLED, "no total")
+        return
+    best = best or next((pair for pair in kinds if pair[1] in chip.values), None)
     if best is None:
-        if there:
-            thing.absent("memory.total", Why.IMPLAUSIBLE, "0 as printed").absent("memory.used", Why.NOT_SAMPLED, "no total")
         return
     for family, key in zip(best, ("memory.total", "memory.used"), strict=True):
         if family in chip.values:

@@ -22,6 +22,9 @@ MEMORY_BAR = 1024 * 1024 * 1024
 UNSPECIFIC = frozenset({"0000", "00ff", "0880", "0b40", "1180", "ff00"})
 """Classes under which some accelerators hide among sensors, copy engines and co-processors."""
 
+OF_THE_PROCESSOR = ":00:02.0"
+"""Where a processor puts its own graphics, which has no class of a screen when another chip drives it."""
+
 DISPLAYS_ONLY = frozenset({"1af4", "1b36", "1234", "1013", "15ad", "80ee", "1414", "1a03", "102b"})
 """Makers of virtual displays and of the graphics chips of BMCs: whatever class they give, it is no accelerator."""
 
@@ -54,10 +57,16 @@ def choose(function: Function, known: Iterable[str]) -> Verdict:
 
 
 def role(function: Function, known: Iterable[str]) -> Role:
-    """What the bus can say of a card's use: a display class is a display, but for one that shows gigabytes of memory."""
+    """What the bus can say of a card's use: a display class is a display, but for one without a screen (0380) that shows gigabytes of memory.
+
+    Where a text does not tell of memory windows at all, 0380 is taken for what it nearly always is: an accelerator.
+    """
     if function.vendor in DISPLAYS_ONLY:
         return Role.DISPLAY
     if function.base != "03" or function.kind == "0302":
         return Role.ACCELERATOR
-    shows_memory = function.kind == "0380" and function.vendor in known and (function.largest_bar or 0) >= MEMORY_BAR
-    return Role.ACCELERATOR if shows_memory else Role.DISPLAY
+    if function.kind != "0380":
+        return Role.DISPLAY
+    if function.largest_bar is None:
+        return Role.DISPLAY if function.address.endswith(OF_THE_PROCESSOR) else Role.ACCELERATOR
+    return Role.ACCELERATOR if function.vendor in known and function.largest_bar >= MEMORY_BAR else Role.DISPLAY

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from muster.adapters.pci.choose import Verdict, choose, role
 from muster.adapters.pci.function import ALL_ONES_WIDTH, Function, generation, number
-from muster.adapters.pci.parse_lspci import parse_lspci
+from muster.adapters.pci.parse_lspci import parse_lspci, strangers
 from muster.adapters.pci.parse_sysfs import parse_sysfs
 from muster.adapters.pci.recognise import LSPCI
 from muster.domain.model.gather import Gather, Thing
@@ -44,12 +44,14 @@ def _known(captures: Sequence[Capture]) -> frozenset[str]:
 
 
 def _whole(captures: Sequence[Capture], functions: Iterable[Function]) -> bool:
-    """True when the listing shows the whole bus: not cut, each function with its class, and, in a text that may have been filtered, the host bridge too."""
+    """True when the listing shows the whole bus: not cut, each function with its class; and, in a text that may have been
+    filtered, the host bridge too and no line that is none of a listing."""
     if any(capture.cut for capture in captures):
         return False
     listed = tuple(functions)
     if any(capture.format == LSPCI for capture in captures):
-        return any(function.kind == _HOST_BRIDGE for function in listed)
+        strange = any(strangers(capture.payload) for capture in captures if capture.format == LSPCI)
+        return not strange and any(function.kind == _HOST_BRIDGE for function in listed)
     return all(function.class_ and function.vendor for function in listed)
 
 
@@ -130,7 +132,7 @@ def _missing(text: str, function: Function, name: str) -> Reading | None:
     if name in function.marks:
         return _marked(function.marks[name])
     if not text:
-        return Absent(Why.NOT_REPORTED, "no link in the listing") if function.told else None
+        return Absent(Why.NOT_REPORTED, "no link in the listing") if function.told - {"numa_node"} else None
     known = text.lower().startswith("unknown") or number(text) in (0, 255)
     return Absent(Why.NOT_REPORTED if known else Why.UNREADABLE, text[:80])
 

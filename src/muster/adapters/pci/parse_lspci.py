@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The texts of lspci to functions: one line each, with or without numbers, with or without details below, and the quoted form for programs."""
+"""The texts of lspci to functions: a line each, with or without numbers and details below, and the two forms for programs: quoted lines and records."""
 
 from __future__ import annotations
 
@@ -39,13 +39,18 @@ _NUMBERED = re.compile(
 )
 _NUMBERS = re.compile(_ADDRESS + r" (?:Class )?(?P<class>[0-9a-f]{4}): (?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})(?P<rest>.*)$")
 _NAMED = re.compile(_ADDRESS + r" (?P<words>[A-Z0-9][^\[\]:\"]{2,60}): (?P<name>\S.*)$")
+_UNKNOWN_CLASS = re.compile(_ADDRESS + r" [A-Z][^\[\]:\"]{2,60}: \S")
 _QUOTED = re.compile(_ADDRESS + r' "(?P<class>[^"]*)" "(?P<vendor>[^"]*)" "(?P<device>[^"]*)"(?P<rest>.*)$')
 _REVISION = re.compile(r"\(rev (?P<revision>[0-9a-f]{2})\)")
 _DEVICE_ID = re.compile(r"\bDevice (?P<device>[0-9a-f]{4})(?: \(|$)")
 _LAST_ID = re.compile(r"\[([0-9a-f]{4})\]$|^([0-9a-f]{4})$")
 _PAIR = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
 _LINK = re.compile(r"^Lnk(?P<what>Cap|Sta):.*?Speed (?P<speed>[^,(]+?)(?: \([^)]*\))?, Width x(?P<width>\d+)")
-_REGION = re.compile(r"^Region [0-5]: Memory at .*\[size=(?P<size>\d+)(?P<unit>[KMGT]?)\]")
+_REGION = re.compile(r"^(?:Region [0-5]: )?Memory at .*\[size=(?P<size>\d+)(?P<unit>[KMGT]?)\]")
+_NODE = re.compile(r"^Flags: .*\bNUMA node (?P<node>\d+)")
+_RECORD = re.compile(
+    r"^(?P<key>Slot|Device|Class|Vendor|SVendor|SDevice|PhySlot|Rev|NUMANode|Driver|Module|ProgIf|IOMMUGroup|DTNode):(?:\t\s*| {1,12})(?P<value>.*)$"
+)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -54,6 +59,10 @@ def parse_lspci(payload: bytes) -> dict[str, Function]:
     found: dict[str, Function] = {}
     current: Function | None = None
     for line in lines(payload):
+        match = _RECORD.match(line)
+        if match is not None:
+            current = _record(found, current, match["key"], match["value"].strip())
+            continue
         if line[:1] in (" ", "\t"):
             if current is not None:
                 _detail(current, line.strip())
@@ -64,6 +73,44 @@ def parse_lspci(payload: bytes) -> dict[str, Function]:
             known.lost = known.lost or current.lost or current.revision == "ff"
             current = known
     return found
+
+
+def strangers(payload: bytes) -> bool:
+    """True when a line has an address in front and yet does not read, or has none: it may have been a function."""
+    seen = (line for line in lines(payload) if line and line[0] not in " \t#$" and not _RECORD.match(line))
+    return any(parse_line(line) is None and not _UNKNOWN_CLASS.match(line) for line in seen)
+
+
+def is_record(line: str) -> bool:
+    """True for a line of the form for programs that gives each function a record (``Slot:``, ``Class:``, ...)."""
+    return _RECORD.match(line) is not None
+
+
+def _record(found: dict[str, Function], current: Function | None, key: str, value: str) -> Function | None:
+    """Takes one line of a record; ``Slot``, or ``Device`` with an address, begins the next."""
+    address = pci_address(value) if key in ("Slot", "Device") else None
+    if address is not None:
+        return found.setdefault(address, Function(address))
+    if current is None:
+        return None
+    if key in _IDS:
+        field = _IDS[key]
+        setattr(current, field, getattr(current, field) or _last_id(value) or (CLASS_WORDS.get(value.lower(), "") if key == "Class" else ""))
+        if key == "Device":
+            current.name = current.name or re.sub(r" ?\[[0-9a-f]{4}\]$", "", value)
+    elif key == "Rev":
+        current.revision = current.revision or value
+    elif key == "PhySlot":
+        current.slot = current.slot or value
+    elif key == "Driver":
+        current.driver = current.driver or value
+    elif key == "NUMANode":
+        current.numa = current.numa or value
+        current.told.add("numa_node")
+    return current
+
+
+_IDS = {"Class": "class_", "Vendor": "vendor", "Device": "device", "SVendor": "subsystem_vendor", "SDevice": "subsystem_device"}
 
 
 def parse_line(line: str) -> Function | None:
@@ -123,6 +170,9 @@ def _detail(function: Function, text: str) -> None:
         function.largest_bar = max(function.largest_bar or 0, int(match["size"]) * _UNITS[match["unit"]])
     elif text.startswith("!!! Unknown header type"):
         function.lost = True
+    elif (match := _NODE.match(text)) is not None:
+        function.numa = function.numa or match["node"]
+        function.told.add("numa_node")
     else:
         _pair(function, text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from muster.adapters.pci.parse_lspci import parse_line
+from muster.adapters.pci.parse_lspci import is_record, parse_line
 from muster.formats.text import lines
 
 LSPCI = "lspci"
@@ -18,7 +18,9 @@ _LOOKED_AT = 400
 def recognise(head: bytes) -> str | None:
     """``lspci`` or ``sysfs-tree`` when at least half of the lines (details, remarks and blanks aside) are of that form."""
     seen = [line for line in lines(head)[:_LOOKED_AT] if line and line[0] not in " \t#"]
-    listed = sum(1 for line in seen if parse_line(line) is not None)
+    listed = sum(1 for line in seen if parse_line(line) is not None or is_record(line))
+    if listed and not any(parse_line(line) is not None or line.startswith(("Slot:", "Device:")) for line in seen):
+        listed = 0
     if listed and listed * 2 >= len(seen):
         return LSPCI
     tree = sum(1 for line in seen if _TREE.match(line))

@@ -134,3 +134,10 @@ def test_widest_link_tells_the_module() -> None:
     found = cards(text)
 
     assert [len(card.devices) for card in found] == [2, 2]
+
+
+def test_a_cut_listing_never_makes_a_die_a_card() -> None:
+    text = json.dumps([die(i, f"PQC23017{i // 2}") for i in range(4)], indent=1)
+    for at in range(10, len(text) - 2, 9):
+        for card in cards(text[:at]):
+            assert str(ids(card.names).get("serial", "PQC")).startswith("PQC")
