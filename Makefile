@@ -60,6 +60,7 @@ contracts: setup
 
 reference: setup
 	@$(PY) tools/gen_reference.py --check
+	@$(PY) tools/gen_support.py --check
 
 house: setup
 	@$(TESTS) tests/house
@@ -99,6 +100,7 @@ demo: $(VENV)/.installed ## a small site of recorded machines on this machine, t
 
 docs: setup ## writes docs/reference from the code
 	@$(PY) tools/gen_reference.py
+	@$(PY) tools/gen_support.py
 
 serve: setup ## the server, on this machine
 	@$(BIN)/muster server

@@ -128,7 +128,8 @@ def quantity(key: str, text: str, *, unit: str = "", factor: float | None = None
         if found is None:
             return Absent(Why.UNREADABLE, f"unit not known: {text.strip()[:80]}")
         factor = found
-    return Known(scaled(value, factor))
+    amount = scaled(value, factor)
+    return Absent(Why.IMPLAUSIBLE, text.strip()[:80]) if abs(amount) == float("inf") else Known(amount)
 
 
 def _factor(unit: Unit, suffix: str) -> float | None:

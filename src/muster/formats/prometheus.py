@@ -63,7 +63,7 @@ def _labels(line: str, at: int) -> tuple[dict[str, str], int] | None:
     while line[at : at + 1] != "}":
         match = _LABEL.match(line, at)
         if match is None:
-            return ({**labels}, at + 1) if line[at:].lstrip()[:1] == "}" else None
+            return (labels, line.index("}", at) + 1) if line[at:].lstrip()[:1] == "}" else None
         labels[match.group(1)] = re.sub(r"\\[n\"\\]", lambda m: _UNESCAPE[m.group()], match.group(2))
         at = match.end()
         while line[at : at + 1] == " ":

@@ -29,7 +29,7 @@ DEPTH_LIMIT = 32
 CONTINUATION_LIMIT = 64
 """Lines that a bracketed value may go on for."""
 
-_PAIR = re.compile(r"\s*:(?:\s+|$)")
+_PAIR = re.compile(r"(?:(?<!\s)\s+)?:(?:\s+|$)")
 _BLANKS = re.compile(r"[\s_]+")
 
 

@@ -82,7 +82,7 @@ def acknowledge(connection: sqlite3.Connection, finding: str, by: str, at: float
     """Marks the open finding as seen, and says so in the audit. Raises NotFound or Conflict."""
     row = _found(connection, finding)
     if row is None:
-        raise NotFound(f"no finding {finding}", hint="`muster findings` lists those that are open")
+        raise NotFound(f"no finding {finding}", hint="`muster get findings` lists those that are open")
     if row["closed_at"] is not None:
         raise Conflict(f"finding {finding} is closed already", hint="nothing is left to acknowledge")
     connection.execute(_ACKNOWLEDGE, {"number_": row["number"], "acknowledged_at": at, "acknowledged_by": by, "reason": reason})

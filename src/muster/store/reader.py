@@ -36,7 +36,7 @@ class Reader:
         itself = select(cards.c.id).where(cards.c.id == card)
         for row in self._rows(union_all(itself, select(aliases.c.new).where(aliases.c.old == card))):
             return str(row["id"])
-        raise NotFound(f"no card {card}", hint="`muster cards` lists the cards there are")
+        raise NotFound(f"no card {card}", hint="`muster get cards` lists the cards there are")
 
     def current(self, cards: Iterable[str] | None = None, at: float | None = None) -> list[CurrentValue]:
         """Gauges and counters; in the past, the last of the minute roll-ups at or before ``at``."""

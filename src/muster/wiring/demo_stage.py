@@ -13,9 +13,8 @@ from datetime import UTC, datetime, timedelta
 from muster.domain.model.attributes import Level
 from muster.domain.model.names import Name, NameKind, name, pci_address
 from muster.domain.model.observation import Interpretation, Observation
-from muster.domain.model.source import Capture, SourceId
+from muster.domain.model.source import Capture, Source, SourceId
 from muster.spi.adapter import Adapter, Manifest
-from muster.spi.adapter import Source as DeclaredSource
 
 Names = frozenset[Name]
 Change = Callable[[SourceId, str, Interpretation], Interpretation]
@@ -35,7 +34,7 @@ class Played:
     """An adapter as one recorded machine has it: its sources at the demo's pace, each text interpreted once, and ``change`` applied to what it says."""
 
     inner: Adapter
-    sources: Sequence[DeclaredSource]
+    sources: Sequence[Source]
     change: Change = unchanged
     memory: dict[tuple[object, ...], Interpretation] = field(default_factory=dict)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The story of `muster demo`: what happens in the small world, in which words, and with which command each thing is seen. Printing and waiting are the door's."""
+"""The story of `muster demo`: what happens in the small world, in which words, and with which command it is seen. Printing and waiting are the door's."""
 
 from __future__ import annotations
 
@@ -217,5 +217,5 @@ def preface(demo: Demo) -> list[str]:
     pace, real = demo.pace, {key: field.default for key, field in ServerSettings.model_fields.items()}
     return [
         f"Times are short here: every source is read each {pace.cadence:g} s, a value is stale after {pace.stale_floor:g} s,",
-        f"and what is absent or contradicted becomes a finding after {pace.settle:g} s. A real server takes {real['stale_floor']:g} s and {real['settle']:g} s.",
+        f"and an absence or a contradiction is a finding after {pace.settle:g} s. A real server takes {real['stale_floor']:g} s and {real['settle']:g} s.",
     ]

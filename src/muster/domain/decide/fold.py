@@ -233,11 +233,11 @@ def _partitioned(rows: list[_Row]) -> _Row:
     address = first.id(NameKind.PCI_ADDRESS) or ""
     base = {n for n in first.names if n.kind not in (NameKind.VENDOR_UUID, NameKind.PCI_ADDRESS)}
     card.names = base | {Name(NameKind.PCI_ADDRESS, pci_device(address) + ".0", next(n.reach for n in first.names if n.kind is NameKind.PCI_ADDRESS))}
+    own = _sliced(rows)
     for row in rows:
         for key, reading in row.readings.items():
-            if not key.startswith("partition.profile"):
+            if key not in own:
                 card.readings[key] = better(card.readings.get(key), reading)
-    own = _sliced(rows)
     for row in rows:
         row.names = {n for n in row.names if n.kind is not NameKind.SERIAL}
         row.readings = {key: reading for key, reading in row.readings.items() if key in own}

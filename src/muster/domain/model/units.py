@@ -77,11 +77,9 @@ FACTORS: dict[Unit, dict[str, float]] = {
 def scaled(number: float, factor: float) -> int | float:
     """``number`` times ``factor``, an int where the product is whole, without the noise of binary fractions (9 digits after the point are kept)."""
     product = number * factor
-    if isinstance(product, int):
-        return product
-    if product == int(product):
+    if isinstance(product, float) and product.is_integer():
         return int(product)
-    return round(product, 9)
+    return product if isinstance(product, int) or product != product or abs(product) == float("inf") else round(product, 9)
 
 
 def from_mib(number: float) -> int | float:

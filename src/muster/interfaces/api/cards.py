@@ -76,6 +76,8 @@ class CardRow:
                 return self.then.vendor(self.shown) if self.shown else None
             case "node":
                 return record.node_name or None if record.node else None
+            case "node_id":
+                return record.node
             case "serial" | "vendor_uuid":
                 return next(iter(record.ids.get(path, ())), None)
             case "findings":

@@ -53,6 +53,18 @@ def measured(title: str, key: str, unit: str, *, wide: bool = False) -> Column:
     return Column(title=title, key=key, value=lambda row: reading(row, key), show=lambda value: quantity(value, unit), wide=wide, right=unit != "text")
 
 
+def on_card(title: str, key: str, unit: str, total: Callable[[list[Any]], Any]) -> Column:
+    """A column for a reading of a card: its own, and only where it has none that of its devices together, when all of them tell one."""
+
+    def value(row: Row) -> Any:
+        own = reading(row, key)
+        parts = [reading(device, key) for device in row.get("devices") or ()]
+        known = [part for part in parts if isinstance(part, int | float)]
+        return total(known) if not isinstance(own, int | float) and known and len(known) == len(parts) else own
+
+    return Column(title=title, key=key, value=value, show=lambda value: quantity(value, unit), right=True, needs=(key, "devices"))
+
+
 def when(title: str, path: str, *, wide: bool = False) -> Column:
     """A column for a time: its age in a table, RFC 3339 in data."""
     return Column(title=title, key=path, value=lambda row: at_path(row, path), show=lambda value: age(value, now()), data=rfc3339, wide=wide, needs=_root(path))

@@ -9,7 +9,7 @@ from typing import Any
 
 from muster.domain.model.errors import InputError
 from muster.interfaces.cli.cells import age, rfc3339, span, word
-from muster.interfaces.cli.documents import at_path, card_place, field, identity, measured, now, seen, when
+from muster.interfaces.cli.documents import at_path, card_place, field, identity, measured, now, on_card, seen, when
 from muster.interfaces.cli.output import Column, Row
 
 _STYLES = {
@@ -70,11 +70,11 @@ CARDS = Noun(
     columns=(
         field("CARD", "name"),
         _state("PRESENCE", "presence"),
-        measured("MEMORY", "memory.total", "bytes"),
-        measured("USED", "memory.used", "bytes"),
-        measured("BUSY", "utilization.core", "ratio"),
-        measured("TEMP", "temperature.core", "celsius"),
-        measured("POWER", "power.draw", "watt"),
+        on_card("MEMORY", "memory.total", "bytes", sum),
+        on_card("USED", "memory.used", "bytes", sum),
+        on_card("BUSY", "utilization.core", "ratio", max),
+        on_card("TEMP", "temperature.core", "celsius", max),
+        on_card("POWER", "power.draw", "watt", sum),
         measured("HEALTH", "health.reported", "text"),
         _SEEN,
         _ID,

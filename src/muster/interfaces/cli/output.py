@@ -21,6 +21,10 @@ from muster.interfaces.cli.cells import UNSAFE, Missing, missing, plain, safe, w
 Row: TypeAlias = Mapping[str, Any]
 FORMS = ("table", "wide", "json", "yaml", "csv", "name")
 JSONPATH = "jsonpath="
+_GAP = 2
+"""Blanks between two columns on a terminal."""
+_NARROWEST = 18
+"""Letters that are left of a text on a narrow terminal."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -170,10 +174,10 @@ def fancy() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
-def aligned(grid: Sequence[Sequence[str]], columns: Sequence[Column], *, no_headers: bool) -> list[str]:
-    """Lines with columns two blanks apart; the last one is not padded."""
+def aligned(grid: Sequence[Sequence[str]], columns: Sequence[Column], *, no_headers: bool, widest: int = 10_000) -> list[str]:
+    """Lines with columns two blanks apart; the last one is not padded, and a text beyond ``widest`` makes its own line longer but not its column."""
     lines = ([[column.title for column in columns]] if not no_headers else []) + [list(line) for line in grid]
-    widths = [max((_width(line[place]) for line in lines), default=0) for place in range(len(columns))]
+    widths = [max((width for line in lines if (width := _width(line[place])) <= widest), default=0) for place in range(len(columns))]
     return ["  ".join(_pad(text, width, column.right) for text, width, column in zip(line, widths, columns, strict=True)).rstrip() for line in lines]
 
 
@@ -196,13 +200,28 @@ def _terminal(rows: Sequence[Row], columns: Sequence[Column], grid: Sequence[Seq
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, show_header=not no_headers, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False)
-    for column in columns:
-        table.add_column(column.title, justify="right" if column.right else "left", no_wrap=not wide, overflow="fold" if wide else "ellipsis")
+    console = Console(highlight=False)
+    widths = fitted(grid, columns, console.width)
+    console.width = max(console.width, sum(widths) + _GAP * len(widths))
+    table = Table(box=box.SIMPLE_HEAD, show_header=not no_headers, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    for column, width in zip(columns, widths, strict=True):
+        folds = wide or column is columns[-1]
+        table.add_column(column.title, justify="right" if column.right else "left", width=width, no_wrap=not folds, overflow="fold" if folds else "ellipsis")
     for row, line in zip(rows, grid, strict=True):
         styles = (column.style(column.value(row)) if column.style else "" for column in columns)
         table.add_row(*(Text(text, style="dim" if text.startswith("-") else style) for text, style in zip(line, styles, strict=True)))
-    Console(highlight=False).print(table)
+    console.print(table)
+
+
+def fitted(grid: Sequence[Sequence[str]], columns: Sequence[Column], room: int) -> list[int]:
+    """Widths of columns for a terminal ``room`` letters wide: the widest texts give way first, and numbers never. Where that is not enough, lines are longer."""
+    widths = [max([_width(column.title), *(_width(line[place]) for line in grid)]) for place, column in enumerate(columns)]
+    while sum(widths) + _GAP * len(widths) > room:
+        widest = max((place for place, column in enumerate(columns) if not column.right), key=lambda place: widths[place], default=None)
+        if widest is None or widths[widest] <= _NARROWEST:
+            break
+        widths[widest] -= 1
+    return widths
 
 
 def safe_lines(text: str) -> str:

@@ -10,7 +10,8 @@ from muster.interfaces.cli.cells import Missing, plain, quantity, safe, span, wo
 from muster.interfaces.cli.documents import told
 from muster.interfaces.cli.output import Column, Row, aligned, cell, write
 
-
+_COLUMN = 52
+"""Letters to which a column grows; a longer text pushes the rest of its own line."""
 _WIDEST = 30
 """Letters of a reason that stand in the column of values."""
 
@@ -36,7 +37,7 @@ def rows(title: str, these: Sequence[Row], columns: Sequence[Column]) -> None:
         return
     _title(title)
     grid = [[cell(column, row, wide=False) for column in columns] for row in these]
-    write("".join(f"  {line}\n" for line in aligned(grid, columns, no_headers=False)))
+    write("".join(f"  {line}\n" for line in aligned(grid, columns, no_headers=False, widest=_COLUMN)))
 
 
 def _title(title: str) -> None:

@@ -122,7 +122,7 @@ def card_record(site: Site, card: Card, policy: Policy, now: float, views: froze
         index=next((c.index for _, c in _by_class(site, here) if c.index and not c.index.startswith("#")), ""),
         ids=_ids(card, former=False),
         former_ids=_ids(card, former=True),
-        conflicts=tuple(sorted(card.contested | ({SERIAL} if two_serials(card) else set()))),
+        conflicts=tuple(sorted(card.contested | ({SERIAL} if two_serials(site, card) else set()))),
         aside=card.id in views,
         claims=tuple(_claim(site, p, c) for p, c in sorted(card.claims.items())),
         voices=(*_kept(voices(site, card.voices), policy), *operator_voice(card.operator)),

@@ -140,7 +140,7 @@ def dissent(site: Site, card: Card, at: float, policy: Policy) -> None:
         shown = choose(key, told, policy, at, judged.get(key, set()))
         if shown is not None and shown.dissent:
             differ.add(key)
-    if two_serials(card):
+    if two_serials(site, card):
         differ.add(SERIAL)
     for key in list(card.dissent):
         if key not in differ:
@@ -160,10 +160,23 @@ def _told_twice(told: list[Voice], policy: Policy) -> set[str]:
     return twice
 
 
-def two_serials(card: Card) -> bool:
-    """True when sources tell different serials of one card; a card of several devices has several."""
-    told = {value for value, each in card.names.get(NameKind.SERIAL, {}).items() if each.by and not each.board}
-    return len(told) > 1 and not card.devices
+def two_serials(site: Site, card: Card) -> bool:
+    """True when two witnesses tell different serials of one card. A driver and its exporter ask one library; a card of several devices has several."""
+    if card.devices:
+        return False
+    by: dict[tuple[str, str], set[str]] = {}
+    for value, each in card.names.get(NameKind.SERIAL, {}).items():
+        for place in each.by if not each.board else ():
+            by.setdefault(_witness(site, place), set()).add(value)
+    told = list(by.values())
+    return any(not (one & two) for i, one in enumerate(told) for two in told[i + 1 :])
+
+
+def _witness(site: Site, place: Place) -> tuple[str, str]:
+    speaker = site.speakers.get(place)
+    if speaker is None:
+        return OPERATOR, ""
+    return speaker.channel.value, "library" if speaker.witness in (WitnessClass.DRIVER, WitnessClass.EXPORTER) else place[1]
 
 
 def _near(card: Card, told: list[Voice], policy: Policy) -> None:
