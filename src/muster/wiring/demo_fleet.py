@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -122,7 +122,7 @@ class Reporter:
         staged = replace(machine.eyes, adapters=tuple(replace(each, change=change) for each in machine.eyes.adapters if isinstance(each, Played)))
         who = Identity(node=node, boot_id=boot, agent_version=version(), adapters={each.manifest.name: version() for each in staged.adapters})
         spool = Spool(folder)
-        reports = Reports(who, CLOCK, lambda: uuid.uuid4().hex)  # noqa: TID251 - wiring mints ids
+        reports = Reports(who, CLOCK, lambda: secrets.token_hex(16))
         self.node = node.name
         self.silent = False
         self._agent = Agent(staged.collector(), Teller(boot), reports, spool, CLOCK)

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from muster.domain.model.errors import NotFound
 from muster.domain.model.names import NameKind
 from muster.domain.model.observation import Observation
 from muster.domain.model.reading import Known
 from muster.domain.model.roll import CardRecord, FindingKind, Happening, Presence
 from muster.wiring.demo import Demo
 from muster.wiring.demo_cast import Cast, cast, product
+from muster.wiring.demo_fleet import Machine
 from muster.wiring.server import wall_clock
 from muster.wiring.settings import ServerSettings
 
@@ -78,14 +80,15 @@ class Story:
     def _cards(self) -> list[CardRecord]:
         return self._demo.desk.reader.cards()
 
-    def _record(self, card: Observation) -> CardRecord:
-        """The card as it stands on the roll."""
+    def _record(self, machine: Machine, card: Observation) -> CardRecord:
+        """The card as it stands on the roll. Raises NotFound when its node does not have it there."""
+        here = [each for each in self._cards() if each.node_name == machine.node]
         for kind in (NameKind.VENDOR_UUID, NameKind.SERIAL, NameKind.PCI_ADDRESS, NameKind.INDEX):
             wanted = {each.value for each in card.subject.names if each.kind is kind}
-            found = [each for each in self._cards() if wanted & set(each.ids.get(kind, ()))]
+            found = [each for each in here if wanted & set(each.ids.get(kind, ()))]
             if len(found) == 1:
                 return found[0]
-        raise LookupError(card.subject)
+        raise NotFound(f"{machine.node}: a card that it lists is not on the roll", hint="run `muster demo` again")
 
     def _called(self, card: CardRecord) -> str:
         """What a person calls it: its serial where no other card has it, else its UUID, else our id."""
@@ -105,8 +108,9 @@ class Story:
     def _roll(self) -> Iterator[Beat]:
         told = self._demo.loaded.machines
         wanted = sum(len(each.cards) for each in told)
+        nodes = len({(each.node, each.eyes.node.machine_id) for each in told})
         yield Chapter("The roll: every card, whoever made it")
-        yield Say(f"{len({each.node for each in told})} nodes report, each through the drivers, tools and logs it has. The server makes one roll of them.")
+        yield Say(f"{nodes} nodes report, each through the drivers, tools and logs it has. The server makes one roll of them.")
         yield Await("all nodes report", lambda: sum(each.role == "accelerator" for each in self._cards()) >= wanted)
         self._before = math.ceil(wall_clock())
         yield Show(("get", "cards"))
@@ -120,7 +124,7 @@ class Story:
     def _card(self) -> Iterator[Beat]:
         if self._cast.sliced is None:
             return
-        card = self._record(self._cast.sliced.card)
+        card = self._record(self._cast.sliced.machine, self._cast.sliced.card)
         yield Chapter("One card: what is known, who says so, how old it is")
         yield Say("This one is cut into partitions. A value that nobody can know is told as such, with the reason: never as zero.")
         yield Show(("describe", "card", self._called(card)), head=40)
@@ -129,7 +133,7 @@ class Story:
         mover = self._cast.mover
         if mover is None:
             return
-        card = self._record(mover.card)
+        card = self._record(mover.machine, mover.card)
         yield Await("a second is over", lambda: wall_clock() > self._before)
         yield Chapter("A card is pulled here and put in there")
         yield Say(f"Somebody takes a card ({product(mover.card)}) out of {mover.machine.node} and puts it into {mover.to.node}. Nobody tells the server.")
@@ -148,7 +152,7 @@ class Story:
         part = self._cast.silent
         if part is None:
             return
-        node, card = part.machine.node, self._record(part.card)
+        node, card = part.machine.node, self._record(part.machine, part.card)
         yield Chapter("A source falls silent")
         yield Say(f"{node} says nothing any more. Silence is not absence: the cards are kept, and their values are told with their age.")
         self._demo.fleet.silence(node)
@@ -162,7 +166,7 @@ class Story:
         part = self._cast.doubted
         if part is None:
             return
-        card = self._record(part.card)
+        card = self._record(part.machine, part.card)
         memory = part.card.readings["memory.total"]
         half = max(1, int(memory.value) // 2**31) if isinstance(memory, Known) else 1
         yield Chapter("The books say something else than the driver")
@@ -177,7 +181,7 @@ class Story:
         part = self._cast.logged
         if part is None:
             return
-        card = self._record(part.card)
+        card = self._record(part.machine, part.card)
         yield Chapter("A line in the kernel log lands on its card")
         yield Say(f"The log of {part.machine.node} names a bus address. The roll knows which card stood there.")
         self._demo.stage.release_events(part.machine.node)
@@ -188,7 +192,7 @@ class Story:
         part = self._cast.missing
         if part is None:
             return
-        card = self._record(part.card)
+        card = self._record(part.machine, part.card)
         called = self._called(card)
         yield Chapter("A card is missing, not gone")
         yield Say(f"{part.machine.node} lists one card less than before.")

@@ -195,7 +195,7 @@ def test_at(api: TestClient, desk: Desk, clock: Clock) -> None:
     assert get(api, f"{CARDS}/node-b/card0")["readings"]["power.draw"]["value"] == 99
     assert get(api, f"{CARDS}/node-b/card0", at="-4m")["readings"]["power.draw"]["value"] == 30
     assert get(api, CARDS, at="2026-09-21T14:13:00Z")["items"] == []
-    assert get(api, CARDS, at="-4m", sort="-power.draw", filter="power.draw == 30")["items"][0]["node"] == "node-b"
+    assert "node-b" in {each["node"] for each in get(api, CARDS, at="-4m", sort="-power.draw", filter="power.draw == 30")["items"]}
     assert get(api, CARDS, at="-9m")["at"] == "2026-09-21T14:14:20Z"
     assert get(api, CARDS, 400, at="2030-01-01T00:00:00Z")["code"] == "invalid_input"
     assert get(api, f"{CARDS}/node-b/card0", 404, at="2026-09-21T14:13:00Z")["code"] == "not_found"

@@ -119,7 +119,7 @@ def whole(then: Then, records: Sequence[CardRecord], findings: Mapping[str, Sequ
 @router.get("", summary="List cards", **answers_page("Card"))
 def cards(desk: AtDesk, listing: Listing, role: RoleAsked = Role.ACCELERATOR.value, retired: Retired = False) -> Response:
     """Accelerators of every presence but retired, by node and address. Displays with `role=display`."""
-    asked = question("cards", listing, CARD_FIELDS, desk.clock(), "node,address,slot")
+    asked = question("cards", listing, CARD_FIELDS, desk.clock(), "node,address,slot,index")
     selection = Selection(listing.fields, d.Card)
     then = Then(desk=desk, at=asked.at, now=asked.now)
     findings = then.findings()

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from muster.domain.model.errors import Unavailable
-from muster.interfaces.cli.exits import INTERRUPTED, OK
+from muster.interfaces.cli.exits import OK
 from muster.wiring.demo import Demo
 from muster.wiring.demo_story import Await, Beat, Chapter, Say, Show, Story, preface
 
@@ -27,10 +27,6 @@ LATE_S = 0.5
 """Seconds after which a wait is told."""
 _LOOK_S = 0.1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class Ended(Exception):  # noqa: N818 - no error: somebody ended the demo
-    """A signal came."""
 
 
 @click.command()
@@ -49,10 +45,7 @@ def demo(context: click.Context, port: int, pause: float | None, no_serve: bool)
         for each in site.loaded.failed:
             click.echo(f"muster: {each}", err=True)
         teller = Teller(site, ending, (1.0 if person else 0.0) if pause is None else pause)
-        try:
-            teller.tell()
-        except Ended:
-            return INTERRUPTED
+        teller.tell()
         if person and not no_serve:
             teller.serve()
     return OK
@@ -97,7 +90,7 @@ class Teller:
         self._began = time.monotonic()
 
     def tell(self) -> None:
-        """All of it. Raises Ended on a signal, Unavailable when something does not come."""
+        """All of it. Raises KeyboardInterrupt on a signal, Unavailable when something does not come."""
         story = Story(self._site)
         for line in (*preface(self._site), f"In another terminal: export MUSTER_SERVER={self._site.server.url}"):
             click.echo(line)
@@ -105,7 +98,7 @@ class Teller:
         for beat in story.beats():
             self._beat(beat)
             if self._ending.is_set():
-                raise Ended
+                raise KeyboardInterrupt
         self._rest()
         click.secho(f"\n{story.summary(self._step)} in {time.monotonic() - self._began:.0f} s.", bold=True)
 
@@ -135,7 +128,7 @@ class Teller:
 
     def _rest(self) -> None:
         if self._step and self._ending.wait(self._pause):
-            raise Ended
+            raise KeyboardInterrupt
 
     def _await(self, what: str, done: Any) -> None:
         began, said = time.monotonic(), False
@@ -149,7 +142,7 @@ class Teller:
                 why = self._site.trouble or "this machine is busy"
                 raise Unavailable(f"the demo waited {PATIENCE_S:g} s in vain until {what}: {why}", hint="run `muster demo` again when there is less to do")
             if self._ending.wait(_LOOK_S):
-                raise Ended
+                raise KeyboardInterrupt
 
     def _show(self, beat: Show) -> None:
         pipe = f" | head -{beat.head}" if beat.head else f" | grep {shlex.quote(beat.grep)}" if beat.grep else ""
@@ -161,7 +154,7 @@ class Teller:
         with contextlib.redirect_stdout(io.StringIO()) as caught:
             _run(beat.command)
         lines = [line for line in caught.getvalue().splitlines() if beat.grep in line]
-        click.echo("\n".join(lines[: beat.head or None]))
+        click.echo("\n".join(lines[: beat.head or None]).rstrip())
 
 
 def _run(command: tuple[str, ...]) -> None:

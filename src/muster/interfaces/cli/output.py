@@ -214,7 +214,7 @@ def _terminal(rows: Sequence[Row], columns: Sequence[Column], grid: Sequence[Seq
 
 
 def fitted(grid: Sequence[Sequence[str]], columns: Sequence[Column], room: int) -> list[int]:
-    """Widths of columns for a terminal ``room`` letters wide: the widest texts give way first, and numbers never. Where that is not enough, lines are longer."""
+    """Widths for a terminal ``room`` letters wide: the widest texts give way first, and numbers never. Where that is not enough, lines are longer."""
     widths = [max([_width(column.title), *(_width(line[place]) for line in grid)]) for place, column in enumerate(columns)]
     while sum(widths) + _GAP * len(widths) > room:
         widest = max((place for place, column in enumerate(columns) if not column.right), key=lambda place: widths[place], default=None)

@@ -112,8 +112,10 @@ def _of_places(site: Site, now: float) -> Iterator[Finding]:
             if site.sees(place, claim, now):
                 for spot in (*claim.addresses, *([f"slot {claim.slot}"] if claim.slot else [])):
                     standing[place[0], spot][card.id].add(place[1])
+    told: set[tuple[str, frozenset[str]]] = set()
     for (node, spot), cards in sorted(standing.items()):
-        if len(cards) > 1 and len(set().union(*cards.values())) > 1:
+        if len(cards) > 1 and len(set().union(*cards.values())) > 1 and (node, frozenset(cards)) not in told:
+            told.add((node, frozenset(cards)))
             name = site.nodes[node].name if node in site.nodes else node
             about = f"{name} {spot}: two sources tell two cards in one place"
             yield make(K.PLACE_CONFLICT, f"{node}/{spot}", about, now, cards=tuple(sorted(cards)), node=node)
