@@ -230,10 +230,11 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--machines", type=int, default=40)
     parser.add_argument("--cards", type=int, default=8)
-    parser.add_argument("--hours", type=float, default=6)
+    parser.add_argument("--hours", type=float, default=2)
+    parser.add_argument("--deaths", type=float, default=0.0005, help="share of commits at which the server dies")
     o = parser.parse_args(args)
     began = time.perf_counter()
-    outcome = run(o.seed, o.machines, o.cards, o.hours, Rates(), progress=True)
+    outcome = run(o.seed, o.machines, o.cards, o.hours, Rates(), deaths=o.deaths, progress=True)
     print("\n".join(outcome.faults[:20]))
     took = time.perf_counter() - began
     print(

@@ -73,6 +73,7 @@ def _counts(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def entry(said: Said) -> Entry:
+    """A journal entry as merge takes it. Raises InputError when the store holds something else there."""
     stored = msgspec.msgpack.decode(said.body, type=Stored)
     if stored.act is not None:
         doc = stored.act

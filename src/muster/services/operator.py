@@ -19,6 +19,7 @@ from muster.wire.report import ActDoc
 
 
 def understand(roll: Roll, doc: ActDoc, now: float) -> Act:
+    """The act that the document asks for. Raises InputError, NotFound, Ambiguous or Conflict."""
     try:
         what = ActKind(doc.what)
     except ValueError:

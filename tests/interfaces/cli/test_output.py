@@ -19,7 +19,7 @@ from muster.domain.model.errors import InputError
 from muster.interfaces.cli import output
 from muster.interfaces.cli.cells import Missing, age, plain, quantity, rfc3339, safe, span
 from muster.interfaces.cli.jsonpath import jsonpath
-from muster.interfaces.cli.output import Column, render
+from muster.interfaces.cli.output import Column, aligned, fitted, render
 
 COLUMNS = (
     Column(title="NAME", key="name", value=lambda row: row["name"], name=True),
@@ -145,6 +145,21 @@ def test_a_terminal_gets_colours_only_where_they_are_wanted(environment: dict[st
 
     assert "present" in told
     assert bool(re.search("\x1b\\[[0-9;]*32", told)) is coloured
+
+
+def test_on_a_narrow_terminal_texts_give_way_and_numbers_never() -> None:
+    columns = [Column(title="TEXT", key="a", value=lambda row: row["a"]), Column(title="N", key="b", value=lambda row: row["b"], right=True)]
+    grid = [["x" * 60, "79.6 GiB"]]
+
+    assert fitted(grid, columns, 100) == [60, 8]
+    assert fitted(grid, columns, 40) == [28, 8]
+    assert fitted(grid, columns, 10) == [18, 8]
+
+
+def test_one_long_text_widens_only_its_own_line() -> None:
+    columns = [Column(title="TEXT", key="a", value=lambda row: row["a"]), Column(title="B", key="b", value=lambda row: row["b"])]
+
+    assert aligned([["x" * 20, "1"], ["y", "2"]], columns, no_headers=False, widest=10) == ["TEXT  B", "x" * 20 + "  1", "y     2"]
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,13 @@ from muster.formats.text import decode, lines
 Flat = dict[str, str]
 
 _CARD = re.compile(r"^card([0-9]{1,4})$")
+_OF_A_CARD = re.compile(r"^GPU |^VRAM |\(Sensor \w+\)|Package Power|^Unique ID")
 _LINE = re.compile(r"^\s*GPU\[([0-9]{1,4})\]\s*:\s*(.+)$")
 _CSV = re.compile(r"^device\s*[,;\t|]", re.MULTILINE | re.IGNORECASE)
 _OLD = re.compile(r"^GPU +Temp\b.*GPU%", re.IGNORECASE)
 _NEW = re.compile(r"^Device\s+Node\s+IDs\b", re.IGNORECASE)
+_ROW = 8
+"""Cells that a line of the summary has at least; one that is no row and yet so long was a row."""
 _FIGURE = re.compile(r"^[+-]?[\d.,]+$")
 
 
@@ -46,17 +49,18 @@ def fold_key(key: str) -> str:
 def from_json(payload: bytes) -> RocmListing | None:
     """Cards of the JSON print; None when no object with cards or a system is in the text."""
     told = RocmListing()
-    seen = False
+    seen = strange = False
     for document in documents(payload, partial=True):
         if not isinstance(document.value, Mapping):
             continue
         for name, inner in document.value.items():
             match = _CARD.match(str(name))
             if not isinstance(inner, Mapping) or (match is None and name != "system"):
+                strange |= isinstance(inner, Mapping) and any(_OF_A_CARD.search(str(key)) for key in inner)
                 continue
             seen = True
             _fill(told.card(int(match.group(1))) if match else told.system, inner)
-        told.cut = told.cut or (seen and document.cut)
+        told.cut = told.cut or (seen and (document.cut or strange))
     return told if seen else None
 
 
@@ -112,7 +116,8 @@ def from_text(payload: bytes) -> RocmListing | None:
             card.setdefault(fold_key(key), value.strip())
     _summary(text, told)
     _system(text, told)
-    told.cut = bool(told.cards) and not any("End of ROCm SMI Log" in line for line in text) and any("ROCm System Management" in line for line in text)
+    ended = any("End of ROCm SMI Log" in line for line in text) or not any("ROCm System Management" in line for line in text)
+    told.cut = told.cut or (bool(told.cards) and not ended)
     return told if told.cards else None
 
 
@@ -139,8 +144,11 @@ def _summary(text: Sequence[str], told: RocmListing) -> None:
                 _fill(told.card(int(bare.split()[0])), row)
             else:
                 told.card(int(bare.split()[0]))
+                told.cut = True
         elif bare.startswith("===") and "End" in bare:
             kind = ""
+        elif kind and len(bare.split()) >= _ROW and bare[:1] != "(":
+            told.cut = True
 
 
 def _old_row(line: str, header: str) -> Flat | None:

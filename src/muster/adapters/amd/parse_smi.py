@@ -22,6 +22,9 @@ _LINKS = ("links", "link_metrics")
 _FILTERED = re.compile(r"^[ \t]*\.\.\.[ \t]*$", re.MULTILINE)
 _BLANKS = re.compile(r"[ \t]{100,}")
 _DEPTH = 12
+_ASIDE = ("cpu", "ai_nic", "nic", "brcm")
+_BLOCKS = frozenset({"asic", "bus", "bdf", "board", "vram", "usage", "power", "temperature", "clock", "mem_usage", "ecc", "fan", "pcie", "process_info"})
+"""Blocks that stand under a GPU; where they stand under another line, that line was a GPU's."""
 _IDENTITY = {"bdf", "uuid", "asic", "bus", "board", "partition"}
 
 
@@ -49,10 +52,11 @@ def from_json(payload: bytes) -> Listing | None:
         return None
     node = {name: text for d in found for name, text in _versions(d.value).items()}
     cut = any(d.cut for d in found)
+    strange = any(_nameless(d.value) for d in found)
     if cut:
         records = _without_stump(records)
     empty = not records and any(d.value in ([], {"gpu_data": []}) for d in found)
-    return Listing(tuple(records), cut, node=node, empty=empty)
+    return Listing(tuple(records), cut or strange, node=node, empty=empty)
 
 
 def _versions(value: Any) -> dict[str, str]:
@@ -83,6 +87,17 @@ def _rows(value: Any, where: str = "", depth: int = 0) -> Iterator[tuple[str, Ma
             for key, each in value.items():
                 if isinstance(each, list | Mapping) and key not in _LINKS:
                     yield from _rows(each, str(key).lower(), depth + 1)
+
+
+def _nameless(value: Any, depth: int = 0) -> bool:
+    """True when a row's GPU number does not read: the row is lost, and the listing is not whole."""
+    if isinstance(value, list):
+        return any(_nameless(each, depth + 1) for each in value) if depth < _DEPTH else False
+    if not isinstance(value, Mapping) or depth >= _DEPTH:
+        return False
+    if "gpu" in value and not isinstance(value["gpu"], list | Mapping):
+        return _index(value) is None
+    return any(_nameless(each, depth + 1) for key, each in value.items() if isinstance(each, list) and key not in _LINKS)
 
 
 def _index(row: Mapping[str, Any]) -> int | None:
@@ -143,11 +158,11 @@ def from_text(payload: bytes, *, cut: bool = False) -> Listing:
     text = _BLANKS.sub(" ", decode(payload))
     root = parse(text)
     records: list[Record] = []
+    strange = False
     for node in root.children:
-        if _key(node.key) != "gpu" or node.value is None:
-            continue
-        number = whole(node.value)
+        number = whole(node.value) if _key(node.key) == "gpu" and node.value is not None else None
         if number is None:
+            strange |= _key(node.key) == "gpu" or (not _key(node.key).startswith(_ASIDE) and any(_key(child.key) in _BLOCKS for child in node.children))
             continue
         record = _convert(node)
         if cut and node is root.children[-1] and isinstance(record.get(next(reversed(record), "")), dict):
@@ -156,7 +171,7 @@ def from_text(payload: bytes, *, cut: bool = False) -> Listing:
         records.append(record)
     if cut:
         records = _without_stump(records)
-    return Listing(tuple(records), short=_FILTERED.search(text) is not None)
+    return Listing(tuple(records), short=strange or _FILTERED.search(text) is not None)
 
 
 def _key(key: str) -> str:

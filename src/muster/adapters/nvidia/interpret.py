@@ -11,6 +11,7 @@ from muster.adapters.nvidia import parse_csv, parse_kernel, parse_list, parse_nv
 from muster.adapters.nvidia.board import Board, Listing
 from muster.adapters.nvidia.failures import failure, lost
 from muster.adapters.nvidia.observe import say
+from muster.adapters.nvidia.parse_list import uncounted
 from muster.adapters.nvidia.recognise import recognise
 from muster.adapters.nvidia.versions import parse_versions
 from muster.domain.model.attributes import Level
@@ -97,7 +98,10 @@ def _listing(capture: Capture, form: str) -> tuple[Listing, Outcome | None]:
     if form == "nvidia-smi-csv":
         return parse_csv.parse(capture.payload, capture.locator), None
     parser = _PARSERS.get(form)
-    return (parser(capture.payload) if parser else Listing()), None
+    listing = parser(capture.payload) if parser else Listing()
+    if capture.cut and form == "nvidia-smi-list" and listing.boards:
+        uncounted(listing.boards[-1])
+    return listing, None
 
 
 def _why_empty(capture: Capture, listing: Listing, told: _Round) -> Outcome | None:

@@ -85,6 +85,8 @@ def say(listing: Listing, gather: Gather, models: Models) -> None:
         board.sign = Sign.UNKNOWN if mixed else sign if sign is not Sign.UNKNOWN else document
         card = gather.card(_key(board, place))
         say_board(board, card)
+        if not board.lost:
+            card.put("driver.version", gather.node.readings.get("driver.version"))
         put_model(card, board, models)
         if listing.attached is not None and listing.attached == len(listing.boards) and not listing.cut:
             card.named(index=place)

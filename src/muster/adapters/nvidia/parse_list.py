@@ -70,13 +70,20 @@ def _below(board: Board, row: str, *, last: bool) -> bool:
     return last and bool(row.strip()) and row.lstrip().startswith(("MIG", "Link"))
 
 
+def uncounted(board: Board) -> None:
+    """Takes back how many links the card has: the text was cut among them."""
+    links = board.extra.get("links")
+    if isinstance(links, dict):
+        absent = Absent(Why.UNREADABLE, f"{len(links)} links, then the text ends")
+        board.fields.update({"links.total": absent, "links.active": absent})
+
+
 def _count(board: Board, cut: bool, most: int) -> None:
     links = board.extra.get("links")
     if not isinstance(links, dict):
         return
     if cut or len(links) < most:
-        for name in ("links.total", "links.active"):
-            board.offer(name, Absent(Why.UNREADABLE, f"{len(links)} links, then the text ends"))
+        uncounted(board)
         return
     active = [text for text in links.values() if "inactive" not in text.lower() and "disabled" not in text.lower()]
     board.offer("links.total", str(len(links)))

@@ -258,7 +258,9 @@ def _links(board: Board, links: Any) -> None:
     states = links.get("states") if isinstance(links, Mapping) else None
     if isinstance(states, Mapping) and states:
         board.offer("links.total", str(len(states)))
-        board.offer("links.active", str(sum(1 for state in states.values() if state == 1)))
+        known = all(isinstance(state, int) for state in states.values())
+        active = sum(1 for state in states.values() if state == 1)
+        board.offer("links.active", str(active) if known else Absent(Why.UNREADABLE, "states that are no numbers"))
     elif absent is not None:
         board.offer("links.total", absent)
         board.offer("links.active", absent)

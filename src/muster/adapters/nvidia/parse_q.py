@@ -7,6 +7,7 @@ import re
 
 from muster.adapters.nvidia.board import Board, Fields, Listing, Process, Slice
 from muster.adapters.nvidia.names_tree import TEXT
+from muster.adapters.nvidia.unreported import mark
 from muster.formats.text import decode
 from muster.formats.tree import Node, fold, parse
 
@@ -53,6 +54,7 @@ def parse_text(payload: bytes) -> Listing:
         address = node.key.removeprefix("GPU ")
         board = _board(node, address)
         board.partial = short
+        mark(board, [child.key for child in node.children if child.children])
         if address not in boards or not board.partial:
             boards[address] = board  # a tool that repeats its listing: the newer one
     found.boards = list(boards.values())

@@ -44,6 +44,8 @@ def parse(payload: bytes) -> Listing:
         opened = _open(cells, boards)
         if opened is not None:
             card, step = opened, 1
+        elif len(cells) == 3 and _strange(cells, step):
+            card, found.cut = None, True
         elif card is not None and len(cells) == 3:
             step += 1
             _more(card, cells, step)
@@ -54,7 +56,7 @@ def parse(payload: bytes) -> Listing:
 
 def _finish(found: Listing, boards: dict[str, Board], ended: bool) -> None:
     found.boards = list(boards.values())
-    found.cut = not ended
+    found.cut = found.cut or not ended
     for board in found.boards:
         if not found.cut and board.processes is None:
             board.processes = []
@@ -81,6 +83,11 @@ def _open(cells: list[str], boards: dict[str, Board]) -> Board | None:
     board.offer("display_active", bus.group(2))
     _ecc(board, cells[2].strip())
     return board
+
+
+def _strange(cells: list[str], step: int) -> bool:
+    """True for a line of a card whose first line does not read: its address, or its readings where no first line stands above."""
+    return _BUS.match(cells[1]) is not None or (step != 1 and _SECOND.match(cells[0]) is not None and _MEMORY.match(cells[1]) is not None)
 
 
 def _ecc(board: Board, text: str) -> None:
@@ -117,13 +124,15 @@ def _slice(cells: list[str], boards: dict[str, Board]) -> None:
     if len(cells) != 4:
         return
     ids, memory, counts = _MIG.match(cells[0]), _MEMORY.match(cells[1]), cells[2].split()
-    if ids is None or memory is None:
+    if ids is None or not (memory is not None or cells[1].strip() == ""):
         return
     card, instance, compute, index = ids.groups()
     board = boards.get(card)
     if board is None or any(have.index == index for have in board.slices):
         return
-    fields: dict[str, str | Absent] = {"memory.used": memory.group(1), "memory.total": memory.group(2)}
+    shared = Absent(Why.NOT_REPORTED, "told with the first instance that shares this memory")
+    used, total = memory.groups() if memory is not None else (shared, shared)
+    fields: dict[str, str | Absent] = {"memory.used": used, "memory.total": total}
     if counts and counts[0].isdecimal():
         fields["multiprocessors"] = counts[0]
     board.slices.append(Slice(index=index, gpu_instance=instance, compute_instance=compute, fields=fields))

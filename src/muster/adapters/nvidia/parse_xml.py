@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 from muster.adapters.nvidia.board import Board, Fields, Listing, Process, Slice
 from muster.adapters.nvidia.names_tree import XML
+from muster.adapters.nvidia.unreported import mark
 from muster.formats.text import decode
 
 DEPTH = 48
@@ -51,6 +52,7 @@ def parse(payload: bytes) -> Listing:
         address = (start.group(1) or "").strip()
         board = _board(root, address)
         board.partial = not root.ended
+        mark(board, [child.tag for child in _inner(root).children if child.children])
         same = boards.get(address)
         key = address if address and (same is None or same.text("uuid") == board.text("uuid")) else f"#{number}"
         if key not in boards or not board.partial:
@@ -153,9 +155,15 @@ def _leaves(root: _Element) -> Iterator[tuple[str, str]]:
             stack.append((child, path if same else f"{path}/{child.tag}"))
 
 
-def _board(root: _Element, address: str) -> Board:
+def _inner(root: _Element) -> _Element:
+    """The element itself, however often its first line was printed."""
     while len(root.children) == 1 and root.children[0].tag == "gpu":
         root = root.children[0]
+    return root
+
+
+def _board(root: _Element, address: str) -> Board:
+    root = _inner(root)
     board = Board(processes=_processes(root), slices=_slices(root))
     for path, text in _leaves(root):
         name = XML.get(path)

@@ -125,6 +125,9 @@ def pair(one: Voice, other: Voice) -> tuple[str, str]:
 
 def agree(key: str, one: Any, other: Any, policy: Policy) -> bool:
     """True when two values of ``key`` are the same for its comparison (exact where the policy names none)."""
+    if key == "pci.class":
+        short, long = sorted((str(one).lower().removeprefix("0x"), str(other).lower().removeprefix("0x")), key=len)
+        return long.startswith(short)
     return same(policy.compare.get(key) or Compare("exact"), one, other, policy.vendor_words)
 
 
