@@ -22,7 +22,7 @@ SPELLINGS = tuple(
 """Every spelling of "no value" that tools were seen to print."""
 NUMBERS_THAT_MEAN_NOTHING = frozenset(text for text in SPELLINGS if re.fullmatch(r"-?\d+", text))
 
-_VALUE = re.compile(rb'(?<=[ \t>,"|;:])-?\d+(?:\.\d+)?(?=[ \t<,"|;%\r\n]|$|[A-Za-z%]+(?:[ \t<,"|;\r\n]|$))', re.MULTILINE)
+_VALUE = re.compile(rb'(?<=[ \t>,"|;:])-?\d+(?:\.\d+)?(?=[ \t<,"|;%\r\n]|$|(?!D )[A-Za-z%]+(?:[ \t<,"|;\r\n]|$))', re.MULTILINE)
 _FRACTION = re.compile(rb"(?<![\d.:,])(\d+)\.(\d+)(?![\d.:,\w])")
 _JSON_NUMBER = re.compile(rb"([:\[,]\s*)(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?=\s*[,\]}])")
 
@@ -33,8 +33,10 @@ def values(payload: bytes) -> list[tuple[int, int]]:
 
 
 def put(payload: bytes, span: tuple[int, int], text: str) -> bytes:
-    """``text`` in the place of what stands there, in a table of fixed columns as wide as before where it fits."""
+    """``text`` in the place of what stands there: as a JSON text in JSON, in a table of fixed columns as wide as before where it fits."""
     start, end = span
+    if payload.lstrip()[:1] in (b"{", b"[") and payload[start - 1 : start] != b'"' and payload[end : end + 1] != b'"':
+        return payload[:start] + (text if text in ("null", "NaN") else f'"{text}"').encode() + payload[end:]
     blanks = len(payload[end:]) - len(payload[end:].lstrip(b" "))
     word = text.encode()
     room = end - start + max(0, blanks - 1)

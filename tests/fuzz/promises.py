@@ -47,11 +47,18 @@ def _of_card(card: FoldedCard) -> set[tuple[str, str]]:
     return {(name.kind.value, name.canonical) for each in told for name in each if name.kind not in PLACES}
 
 
+STANDS_IN = {"power.draw": "power.draw.average"}
+"""Where the first is not told, the second is shown for it: the dictionary says so."""
+OF_ANOTHER_SENSOR = frozenset({"temperature.limit.shutdown", "temperature.limit.slowdown"})
+"""Shown for the hottest sensor that has one."""
+
+
 def wrong_numbers(before: Heard, after: Heard) -> Iterator[str]:
     """Numbers of a card, device or partition that differ from what it had: they must be the same, or absent."""
     had = numbers(before)
     for (where, key), value in numbers(after).items():
-        if (where, key) in had and had[where, key] != value:
+        instead = had.get((where, STANDS_IN.get(key, "")))
+        if (where, key) in had and had[where, key] != value and instead != value and key not in OF_ANOTHER_SENSOR:
             yield f"{where} {key} became {value!r}, was {had[where, key]!r}"
 
 

@@ -163,7 +163,10 @@ def _clocks(card: Thing, files: Files) -> None:
         active = next((match for match in levels if match.group(3)), None)
         if active is not None:
             card.put(key, measure(key, active.group(2), "MHz"))
-        if levels and not any(row.startswith("!") for row in files[path]):
+        odd = next((row for row in files.get(path, ()) if not _LEVEL.match(row) and re.match(r"\d+:", row)), None)
+        if odd is not None:
+            card.absent(f"{key}.max", Why.UNREADABLE, odd[:80])
+        elif levels and not any(row.startswith("!") for row in files[path]):
             card.put(f"{key}.max", measure(f"{key}.max", str(max(int(match.group(2)[:9]) for match in levels)), "MHz"))
 
 

@@ -111,9 +111,13 @@ def _chip(thing: Thing, chip: Mapping[str, Any]) -> None:
 
 def _memory(thing: Thing, chip: Mapping[str, Any]) -> None:
     hbm, ddr = chip.get("hbm"), chip.get("memory")
-    has_hbm = bool(_map(_value(hbm)).get("memory_size"))
+    size = _map(_value(hbm)).get("memory_size", 0)
+    has_hbm = bool(size)
     rates = _map(chip.get("rates"))
-    if has_hbm:
+    garbled = not isinstance(hbm, dict) or (_rc(hbm) == 0 and not isinstance(hbm.get("value"), dict))
+    if garbled:
+        thing.absent("memory.total", Why.UNREADABLE, "no answer on HBM").absent("memory.used", Why.UNREADABLE, "no answer on HBM")
+    elif has_hbm:
         thing.put("memory.total", _of(hbm, "memory_size", from_mib)).put("memory.used", _of(hbm, "memory_usage", from_mib))
         thing.put("temperature.memory", _of(hbm, "temp", lambda v: v))
     else:

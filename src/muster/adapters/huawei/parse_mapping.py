@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from muster.adapters.huawei.names import digits
 from muster.adapters.huawei.said import Of, Record, Said
+from muster.formats.numbers import marker
 
 _ENDS = {"id", "phy-id", "name", "count", "type"}
 _NOT_CHIPS = ("mcu", "3559", "cpu")
@@ -47,7 +48,8 @@ def _row(names: list[str], cells: list[str], said: Said, *, cut: bool) -> None:
     if cut:
         cells = cells[:-1]
         said.cut = True
-    if not cells or not digits(cells[0]) or len(cells) < 2:
+    if len(cells) < 2 or not digits(cells[0]):
+        said.cut = said.cut or (len(cells) >= len(names) and marker(cells[0]) is not None and digits(cells[1]))
         return
     fields = dict(zip(names, cells, strict=False))
     if cut:
