@@ -19,7 +19,7 @@ from tests.fuzz.promises import faults
 from tests.fuzz.rounds import again, rounds
 
 OURS = rounds()
-QUICK, LONG = 6, 400
+QUICK, LONG = 6, 100
 GARBAGE = (b"", b"\n", b"{", b"<", b"core dumped\n", b"\x00" * 64, b"\xff\xfe\x00", b"Segmentation fault (core dumped)\n", b"[]", b"null\n", b"0\n", b"ok\n")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from muster.domain.decide.merge import Roll
 from muster.domain.decide.merge.nodes import find, keys
-from muster.domain.decide.merge.state import Site
+from muster.domain.decide.merge.state import Site, Turn
 from muster.domain.model.names import NameKind, canonical
 from muster.domain.model.policy import Policy
 from muster.domain.model.roll import NodeNames
@@ -52,7 +52,7 @@ def _card(site: Site, node: str, each: EventDoc, address: str) -> str:
     device = address.rpartition(".")[0]
     if not device:
         return ""
-    best: tuple[int, str] | None = None
+    best: tuple[Turn, str] | None = None
     for card in site.cards.values():
         for place, claim in card.claims.items():
             if place[0] == node and not claim.void and any(a.rpartition(".")[0] == device for a in claim.addresses) and (best is None or claim.n > best[0]):

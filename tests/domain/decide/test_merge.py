@@ -73,7 +73,11 @@ def picture(merged: Merged) -> list[str]:
     return sorted(found)
 
 
-WORD = st.tuples(st.integers(0, 2), st.sampled_from(list(SOURCES)), st.sets(st.integers(0, 5), max_size=3).map(lambda s: tuple(sorted(s))))
+WORD = st.tuples(
+    st.integers(0, 2),
+    st.sampled_from(list(SOURCES)),
+    st.sets(st.integers(0, 5), max_size=3).filter(lambda s: len({c % 3 for c in s}) == len(s)).map(lambda s: tuple(sorted(s))),
+)
 SITES = st.lists(WORD, min_size=2, max_size=9)
 
 

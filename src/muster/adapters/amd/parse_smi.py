@@ -95,7 +95,8 @@ def _nameless(value: Any, depth: int = 0) -> bool:
         return any(_nameless(each, depth + 1) for each in value) if depth < _DEPTH else False
     if not isinstance(value, Mapping) or depth >= _DEPTH:
         return False
-    if "gpu" in value and not isinstance(value["gpu"], list | Mapping):
+    number = value.get("gpu", {})
+    if not isinstance(number, Mapping) and not (isinstance(number, list) and any(isinstance(each, Mapping) for each in number)):
         return _index(value) is None
     return any(_nameless(each, depth + 1) for key, each in value.items() if isinstance(each, list) and key not in _LINKS)
 

@@ -127,7 +127,7 @@ def _sole_chips(records: Iterable[Record], alone: str | None) -> dict[str | None
     table: dict[str | None, set[str]] = {}
     other: dict[str | None, set[str]] = {}
     for record in records:
-        if record.of is Of.CHIP and record.chip is not None:
+        if record.of is Of.CHIP and record.chip is not None and digits(record.chip):
             (table if record.listed == "table" else other).setdefault(_key(record) or alone, set()).add(record.chip)
     keys = table.keys() | other.keys()
     return {key: len(table.get(key, ())) <= 1 and len(other.get(key, ())) <= 1 for key in keys}
@@ -138,7 +138,7 @@ def _place(npu: _Npu, record: Record, sole: bool | None) -> _Chip:
         return npu.board
     if record.of is Of.NPU:
         return npu.own
-    chip = "" if sole or record.chip is None else record.chip
+    chip = record.chip if record.chip is not None and digits(record.chip) and not sole else ""
     return npu.chips.setdefault(chip, _Chip())
 
 

@@ -25,11 +25,11 @@ _WORSE = frozenset(
 )
 
 
-def apply(site: Site, said: Listing | Act, policy: Policy) -> list[Point]:
+def apply(site: Site, said: Listing | Act, order: int, policy: Policy) -> list[Point]:
     """Applies one word in its turn; returns what it measured, bound to its subjects."""
     at = said.at
     advance(site, at, said.received_at, policy)
-    site.n += 1
+    site.n = (at, order)
     site.clock = max(site.clock, at)
     moment = Moment(at=at, n=site.n, learnt=said.received_at)
     if isinstance(said, Act):

@@ -12,7 +12,7 @@ from typing import Any
 
 from muster.domain.decide.merge.groups import Group
 from muster.domain.decide.merge.join import join
-from muster.domain.decide.merge.state import Card, Piece, Place, Site, digest
+from muster.domain.decide.merge.state import Card, Piece, Place, Site, Turn, digest
 from muster.domain.model.attributes import ATTRIBUTES, Kind
 from muster.domain.model.names import NameKind
 from muster.domain.model.reading import Known, Reading
@@ -31,10 +31,10 @@ class Point:
 
 @dataclass(slots=True)
 class Moment:
-    """When a listing is applied: its time, its number in the part, and when it arrived. ``points`` gathers what it measured."""
+    """When a listing is applied: its time, its turn, and when it arrived. ``points`` gathers what it measured."""
 
     at: float
-    n: int
+    n: Turn
     learnt: float
     points: list[Point] = field(default_factory=list)
 
@@ -161,7 +161,7 @@ def _prefer(site: Site, group: Group, found: list[Card]) -> list[Card]:
         return [c for c in found if not _apart_by_serial(group, c)]
     here = [c for c in found if any(p[0] == group.place[0] for p in c.claims)]
     if here:
-        return sorted(here, key=lambda c: -max(claim.n for p, claim in c.claims.items() if p[0] == group.place[0]))[:1] if _contested(here) else here
+        return sorted(here, key=lambda c: max(claim.n for p, claim in c.claims.items() if p[0] == group.place[0]))[-1:] if _contested(here) else here
     free = [c for c in found if not any(site.hardware(p) and claim.denied_at is None and not claim.expired for p, claim in c.claims.items())]
     return free[:1]
 
@@ -240,7 +240,7 @@ def _known(card: Card, key: str) -> object:
 
 def standing(site: Site, node: str, *, slot: str = "", address: str = "") -> list[Card]:
     """The card that stands at a place of a node: the newest arrival there whose sighting counts; at most one."""
-    best: tuple[int, Card] | None = None
+    best: tuple[Turn, Card] | None = None
     for card in site.cards.values():
         if _left(site, card, node):
             continue
@@ -262,7 +262,7 @@ def _left(site: Site, card: Card, node: str) -> bool:
     )
 
 
-def _arrival(card: Card, node: str, slot: str, address: str) -> int:
+def _arrival(card: Card, node: str, slot: str, address: str) -> Turn:
     here = [c for p, c in card.claims.items() if p[0] == node and not c.void and ((slot and c.slot == slot) or (address and address in c.addresses))]
     return min(c.placed_n for c in here)
 

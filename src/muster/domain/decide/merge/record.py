@@ -141,10 +141,10 @@ _CLASSES = tuple(WitnessClass)
 def _by_class(site: Site, claims: Mapping[Place, Sighting], order: Sequence[WitnessClass] = _CLASSES) -> list[tuple[Place, Sighting]]:
     """Claims by class of source, standing ones before denied ones, the newest of a class first."""
 
-    def key(pair: tuple[Place, Sighting]) -> tuple[bool, int, int]:
+    def key(pair: tuple[Place, Sighting]) -> tuple[bool, int, tuple[float, int]]:
         place, claim = pair
         witness = site.speakers[place].witness if place in site.speakers else WitnessClass.OPERATOR
-        return claim.denied_at is not None, order.index(witness) if witness in order else len(order), -claim.n
+        return claim.denied_at is not None, order.index(witness) if witness in order else len(order), (-claim.n[0], -claim.n[1])
 
     return sorted(claims.items(), key=key)
 

@@ -105,7 +105,7 @@ def merge(roll: Roll, said: Listing | Act, order: int, policy: Policy, now: floa
         roll=Roll(regions=regions, index=index),
         touched=frozenset({region.id}),
         samples=samples,
-        folded={region.id: folded} if folded or any(r.base.n for r in before[1:]) else {},
+        folded={region.id: folded} if folded or any(r.base.nodes for r in before[1:]) else {},
         dropped=united,
     )
 
@@ -133,7 +133,7 @@ def tick(roll: Roll, policy: Policy, now: float) -> Merged:
 
 def _append(region: Region, entry: Entry, policy: Policy, now: float) -> tuple[Region, list[Point]]:
     site = region.site.copy()
-    points = apply(site, entry.said, policy)
+    points = apply(site, entry.said, entry.order, policy)
     journal = (*region.journal, entry)
     checkpoints = region.checkpoints
     if len(journal) % CHECKPOINT == 0:
@@ -161,7 +161,7 @@ def _fold(start: tuple[int, Site], journal: Sequence[Entry], wanted: Entry | Non
     points: list[Point] = []
     checkpoints: list[tuple[int, Site]] = []
     for number, entry in enumerate(journal[done:], done + 1):
-        told = apply(site, entry.said, policy)
+        told = apply(site, entry.said, entry.order, policy)
         if entry is wanted:
             points = told
         if number % CHECKPOINT == 0:
@@ -240,15 +240,7 @@ def _unite(regions: Sequence[Region], now: float, policy: Policy) -> Region:
 
 
 def _beside(site: Site, other: Site) -> None:
-    shift = site.n
-    for card in other.cards.values():
-        card.created_n += shift
-        card.moved_n += shift
-        for claim in card.claims.values():
-            claim.first_n += shift
-            claim.n += shift
-            claim.placed_n += shift
-    site.n += other.n
+    site.n = max(site.n, other.n)
     site.clock = max(site.clock, other.clock)
     site.nodes.update(other.nodes)
     site.speakers.update(other.speakers)

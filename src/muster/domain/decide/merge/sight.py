@@ -6,7 +6,7 @@ from __future__ import annotations
 from muster.domain.decide.merge.groups import Group
 from muster.domain.decide.merge.join import split
 from muster.domain.decide.merge.match import Moment
-from muster.domain.decide.merge.state import Card, Place, Sighting, Site, Told
+from muster.domain.decide.merge.state import NEVER, Card, Place, Sighting, Site, Told, Turn
 from muster.domain.model.names import NameKind
 from muster.domain.model.policy import Policy
 from muster.domain.model.roll import Happening, Presence
@@ -192,7 +192,7 @@ def _place(site: Site, card: Card, at: float, learnt: float) -> None:
     told = [(claim.n, p[0]) for p, claim in card.claims.items() if site.hardware(p) and not claim.void]
     if not told:
         if card.node is None:
-            card.node = next((p[0] for p, _ in sorted(card.claims.items(), key=lambda pc: -pc[1].n)), None) if not card.installed else None
+            card.node = next((p[0] for p, _ in sorted(card.claims.items(), key=lambda pc: pc[1].n, reverse=True)), None) if not card.installed else None
         return
     newest = max(told)[1]
     olds = {p[0] for p, _ in card.claims.items() if p[0] != newest and site.hardware(p)}
@@ -208,8 +208,8 @@ def _place(site: Site, card: Card, at: float, learnt: float) -> None:
     card.node = newest
 
 
-def _began(card: Card, node: str) -> int:
-    return max((c.first_n for p, c in card.claims.items() if p[0] == node), default=0)
+def _began(card: Card, node: str) -> Turn:
+    return max((c.first_n for p, c in card.claims.items() if p[0] == node), default=NEVER)
 
 
 def conflicts(site: Site, at: float, learnt: float) -> None:

@@ -19,6 +19,10 @@ from muster.domain.model.source import Channel, Outcome, WitnessClass
 Place = tuple[str, str]
 """A source on a node: (node id, source id)."""
 
+Turn = tuple[float, int]
+"""When a word had its turn: its time and its number of arrival. Words of all parts of the site stand in one order."""
+NEVER: Turn = (float("-inf"), -1)
+
 STRONG = (NameKind.VENDOR_UUID, NameKind.SERIAL)
 HARDWARE = frozenset({Channel.IN_BAND, Channel.OUT_OF_BAND})
 OPERATOR = "operator"
@@ -26,17 +30,17 @@ OPERATOR = "operator"
 
 @dataclass(slots=True)
 class Sighting:
-    """One source's claim on a card. ``n`` counts events of the part: what came later has the larger number."""
+    """One source's claim on a card. ``n`` is the turn in which it was last told."""
 
     ids: dict[str, tuple[str, ...]]
     first_at: float
-    first_n: int
+    first_n: Turn
     at: float
-    n: int
+    n: Turn
     slot: str = ""
     addresses: tuple[str, ...] = ()
     index: str = ""
-    placed_n: int = 0
+    placed_n: Turn = NEVER
     """When it began to say this place."""
     denied_at: float | None = None
     confirmed_at: float | None = None
@@ -90,13 +94,13 @@ class Card:
 
     id: str
     created_at: float
-    created_n: int
+    created_n: Turn
     presence: Presence = Presence.UNKNOWN
     presence_at: float = 0.0
     node: str | None = None
     best: Rung = Rung.NODE_INDEX
     installed: bool = False
-    moved_n: int = 0
+    moved_n: Turn = NEVER
     names: dict[NameKind, dict[str, Told]] = field(default_factory=dict)
     claims: dict[Place, Sighting] = field(default_factory=dict)
     roles: dict[Place, Role] = field(default_factory=dict)
@@ -209,7 +213,7 @@ class Site:
 
     clock: float = float("-inf")
     """Time of the last event or timer that had an effect."""
-    n: int = 0
+    n: Turn = NEVER
     nodes: dict[str, Node] = field(default_factory=dict)
     speakers: dict[Place, Speaker] = field(default_factory=dict)
     cards: dict[str, Card] = field(default_factory=dict)
