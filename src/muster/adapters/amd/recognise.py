@@ -28,6 +28,8 @@ _SMI_MEMBERS = re.compile(
     + r'"\s*:'
 )
 _SMI_ROW = re.compile(r'"(?:gpu|gpu_id)"\s*:\s*"?\d')
+_SMI_UUID = re.compile(r'"uuid"\s*:\s*"[0-9a-f]{8}-0000-1000-80[0-9a-f]{2}-', re.IGNORECASE)
+"""The form of all UUIDs that the vendor's library makes."""
 _ROCM_CARD = re.compile(r'"card\d+"\s*:\s*\{')
 _ROCM_KEYS = re.compile(
     '"'
@@ -109,7 +111,7 @@ def _json(text: str) -> str | None:
         return "amd-smi-json"
     if _ROCM_CARD.search(text) and _ROCM_KEYS.search(text):
         return "rocm-smi-json"
-    if _SMI_MEMBERS.search(text) and (_SMI_ROW.search(text) or '"gpu_data"' in text):
+    if (_SMI_MEMBERS.search(text) or _SMI_UUID.search(text)) and (_SMI_ROW.search(text) or '"gpu_data"' in text):
         return "amd-smi-json"
     return None
 

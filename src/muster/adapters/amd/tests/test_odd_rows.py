@@ -13,7 +13,8 @@ from muster.domain.model.observation import Interpretation
 from muster.domain.model.reading import Absent, Known, Why
 from muster.domain.model.source import Capture, SourceId
 
-TEXT = "GPU: 0\n    ASIC:\n        MARKET_NAME: AMD Instinct MI210\n    BUS:\n        BDF: 0000:43:00.0\n\nGPU: 1\n    ASIC:\n        MARKET_NAME: AMD Instinct MI210\n    BUS:\n        BDF: 0000:83:00.0\n\n"
+BLOCK = "GPU: {}\n    ASIC:\n        MARKET_NAME: AMD Instinct MI210\n    BUS:\n        BDF: 0000:{}:00.0\n\n"
+TEXT = BLOCK.format(0, 43) + BLOCK.format(1, 83)
 SUMMARY = """\
 ======================== ROCm System Management Interface ========================
 GPU  Temp   AvgPwr  SCLK    MCLK    Fan     Perf  PwrCap  VRAM%  GPU%
@@ -36,7 +37,15 @@ def read(text: str | bytes) -> Interpretation:
         (TEXT, TEXT.replace("GPU: 1", "xGPU: 1")),
         (SUMMARY, SUMMARY.replace("1    71.0c", "-    71.0c")),
         (SUMMARY, SUMMARY.replace("1    71.0c", "1    71.0c  x")),
-        (json.dumps([{"gpu": 0, "bdf": "0000:43:00.0", "uuid": "a1"}, {"gpu": 1, "bdf": "0000:83:00.0", "uuid": "b2"}]), None),
+        (
+            json.dumps(
+                [
+                    {"gpu": 0, "bdf": "0000:43:00.0", "uuid": "a1ff74a1-0000-1000-80b2-c3d4e5f60718"},
+                    {"gpu": 1, "bdf": "0000:83:00.0", "uuid": "b2ff74a1-0000-1000-80b2-c3d4e5f60719"},
+                ]
+            ),
+            None,
+        ),
         (json.dumps({"card0": {"GPU use (%)": "5", "Unique ID": "0x1a2b"}, "card1": {"GPU use (%)": "6", "Unique ID": "0x3c4d"}}), None),
     ],
 )
@@ -54,7 +63,8 @@ def test_blocks_of_processors_and_network_cards_are_not_missed() -> None:
 
 def test_a_clock_table_with_a_row_that_does_not_read_has_no_maximum() -> None:
     root = "/sys/class/drm/card0/device"
-    tree = f"{root}/vendor: 0x1002\n{root}/uevent: DRIVER=amdgpu\n{root}/uevent: PCI_SLOT_NAME=0000:03:00.0\n{root}/pp_dpm_sclk: 0: 500Mhz *\n{root}/pp_dpm_sclk: 1: 900Mhz\n"
+    rows = ("vendor: 0x1002", "uevent: DRIVER=amdgpu", "uevent: PCI_SLOT_NAME=0000:03:00.0", "pp_dpm_sclk: 0: 500Mhz *", "pp_dpm_sclk: 1: 900Mhz")
+    tree = "".join(f"{root}/{row}\n" for row in rows)
     (card,) = fold(read(tree).observations)
     (odd,) = fold(read(tree.replace("1: 900Mhz", "1: N/A")).observations)
 
