@@ -110,6 +110,15 @@ def test_the_right_adapter_claims_it_and_no_other(corpus: Path, name: str) -> No
     assert set(others.values()) <= SHARED, others
 
 
+@pytest.mark.parametrize("name", [each.manifest.name for each in adapters() if each.manifest.pci_vendors])
+def test_no_vendor_claims_the_output_of_another(corpus: Path, name: str) -> None:
+    each = adapter(name)
+    others = [path for path in sorted(corpus.iterdir()) if path.is_dir() and path.name not in {name, "truth", "events"}]
+    found = {str(path.relative_to(corpus)): each.recognise(path.read_bytes()[:HEAD]) for folder in others for path in folder.rglob("*") if path.is_file()}
+
+    assert {file: form for file, form in found.items() if form is not None and form not in SHARED} == {}
+
+
 @pytest.mark.parametrize("name", [name for name in FILES if name in LATER and _is_readings(name)] or ["(none)"])
 def test_what_comes_later_is_not_read_yet(corpus: Path, name: str) -> None:
     told = interpret_file(corpus / name, None, None)

@@ -121,6 +121,40 @@ CARDS: dict[str, list[Right]] = {
         {"pci.device_id": "2235"},
         {"pci.device_id": "d802"},
     ],
+    "table-mig.txt": [
+        {"partition.mode": "mig", "memory.used": 1234 * MIB, "errors.memory.uncorrected": "!not_reported", "utilization.core": "!not_supported"},
+        {"partition.mode": "none", "utilization.core": 0, "errors.memory.uncorrected": 0},
+    ],
+    "q-old.txt": [
+        {
+            "power.draw": 26.12,
+            "power.limit": 149,
+            "errors.memory.corrected": 5,
+            "errors.memory.uncorrected": 1,
+            "errors.memory.corrected.lifetime": 7,
+            "memory.pages_retired": 4,
+            "memory.pages_retired.pending": True,
+            "pci.link.width": 16,
+            "throttle.reasons": ("idle",),
+        }
+    ],
+    "box.txt": [
+        {"power.draw": 310, "power.limit": 1000, "memory.used": 201034 * MIB, "memory.total": 262128 * MIB, "partition.mode": "spx", "utilization.core": 0.93},
+        {"power.draw": 138, "memory.used": 284 * MIB, "fan.speed": "!not_supported", "driver.version": "6.14.14"},
+    ],
+    "monitor-7.txt": [
+        {"power.draw": 310, "clock.core": 2100e6, "memory.total": 256 * GIB, "temperature.hotspot": 55, "utilization.encoder": "!not_supported"},
+        {"power.draw": 138, "utilization.core": 0},
+    ],
+    "rocm-smi-old.txt": [
+        {"power.draw": 39, "fan.speed": 0.2196, "clock.core": 930e6, "memory.used.ratio": 0.03},
+        {"power.draw": 201, "utilization.core": 0.99, "temperature.core": 71},
+    ],
+    "npu-info-21.txt": [
+        {"power.draw": 70.2, "memory.used": 2 * MIB, "memory.total": 32255 * MIB},
+        {"power.draw": 69.4, "memory.used": 30100 * MIB, "utilization.core": 0.99},
+    ],
+    "npu-common.txt": [{"utilization.core": 0.66, "clock.core": 960e6, "clock.core.max": 1000e6, "compute.units": 30, "power.draw": 102.7}],
     "lspci-v.txt": [{"pci.class": "0302", "numa.node": 1, "driver.name": "nvidia"}],
     "lspci-vmm.txt": [{"pci.device_id": "2235", "pci.subsystem_device_id": "145a", "numa.node": 1}, {"pci.device_id": "d802", "numa.node": 0}],
 }
@@ -147,6 +181,13 @@ def test_cards_say_what_the_text_says(name: str) -> None:
 
 def test_every_text_is_read() -> None:
     assert {path.name: told(path.name)["outcome"] for path in TEXTS.iterdir() if told(path.name)["outcome"] != "devices"} == {}
+
+
+def test_compute_instances_share_their_memory_and_are_each_there() -> None:
+    parts = told("table-mig.txt")["cards"][0]["partitions"]
+
+    assert [(part["ids"]["gpu_instance_id"], part["ids"]["compute_instance_id"]) for part in parts] == [("1", "0"), ("1", "1"), ("9", "0")]
+    assert [value(part, "memory.total") for part in parts] == [40192 * MIB, "!not_reported", 9728 * MIB]
 
 
 def test_compute_instances_have_their_profiles() -> None:

@@ -101,7 +101,7 @@ class Inventory:
 
     def _said(self, stored: Stored, kind: str) -> Said:
         order, self._order = self._order, self._order + 1
-        return Said(order=order, at=stored.at, received_at=stored.received_at, kind=kind, body=msgspec.msgpack.encode(stored))
+        return Said(order=order, at=stored.at, received_at=stored.received_at, kind=kind, body=stored.packed())
 
     def _commit(
         self,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -31,6 +32,10 @@ class Stored:
     sequence: int
     at: float
     received_at: float
+
+    def packed(self) -> bytes:
+        """As the store keeps it: msgpack, compressed."""
+        return zlib.compress(msgspec.msgpack.encode(self), 1)
 
 
 def listing(doc: ReportDoc, each: ListingDoc, skew: float, now: float) -> tuple[Listing, ListingDoc]:
@@ -74,7 +79,7 @@ def _counts(counts: Mapping[str, int]) -> dict[str, int]:
 
 def entry(said: Said) -> Entry:
     """A journal entry as merge takes it. Raises InputError when the store holds something else there."""
-    stored = msgspec.msgpack.decode(said.body, type=Stored)
+    stored = msgspec.msgpack.decode(zlib.decompress(said.body), type=Stored)
     if stored.act is not None:
         doc = stored.act
         act = Act(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a record makes a new version of it: everything but when it was last said, which capture it rests on, and numbers that only move.
+"""What of a record makes a new version of it: everything but when it was last said, which capture it rests on, tools' own text, and numbers that only move.
 
 A record whose essence is the same is brought up to date in place, so that ages are right and history does not grow with every report.
 """
@@ -16,9 +16,8 @@ from muster.domain.model.roll import CardRecord, Claim, NodeRecord, PartRecord, 
 from muster.store.mapping import ordered
 
 _MOVING = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is not Kind.FACT)
-_CARD = tuple(
-    f.name for f in fields(CardRecord) if f.name not in {"created_at", "presence_at", "increase", "claims", "voices", "node_voices", "devices", "partitions"}
-)
+_APART = frozenset({"created_at", "presence_at", "increase", "details", "claims", "voices", "node_voices", "devices", "partitions"})
+_CARD = tuple(f.name for f in fields(CardRecord) if f.name not in _APART)
 _NODE = tuple(f.name for f in fields(NodeRecord) if f.name not in {"created_at", "last_at", "voices"})
 
 

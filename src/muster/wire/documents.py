@@ -132,6 +132,8 @@ class Card(Struct):
     claims: list[Claim]
     increase: dict[str, float]
     """Use of each counter since its first reading, over resets."""
+    details: dict[str, dict[str, Any]]
+    """The tools' own names, codes and text beside the readings, by node/source."""
 
 
 class Node(Struct):

@@ -47,7 +47,13 @@ def card(shown: CardView, vendor: str | None, findings: Sequence[Finding], nodes
         partitions=[partition(shown, part, name) for part in shown.partitions],
         claims=[_claim(each, nodes, shown.now) for each in record.claims],
         increase=dict(record.increase),
+        details={_told_by(place, nodes): dict(told) for place, told in record.details.items()},
     )
+
+
+def _told_by(place: str, nodes: Mapping[str, str]) -> str:
+    node, _, source = place.partition("/")
+    return f"{nodes.get(node, node)}/{source}"
 
 
 def card_name(record: CardRecord, product: str | None) -> str:

@@ -106,7 +106,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
     settings = load_settings(host="127.0.0.1", port=0, in_memory=True, runtime=folder / "run", state=folder / "state")
     with Server(settings, build) as running:
-        now = time.time()  # noqa: TID251 - the server that is tested goes by the real clock
+        now = time.time()
         assert running.desk.report(report(now)).answer == "applied"
         assert running.desk.report(other_words(now)).answer == "applied"
         yield running

@@ -26,7 +26,7 @@ def box(payload: bytes) -> Listing | None:
     node = {"tool.version": head.group(1), "driver.version": head.group(2), "runtime.version": head.group(3)}
     records: list[Record] = []
     first: re.Match[str] | None = None
-    lost = False
+    lost, told = False, ""
     for line in text:
         card = _FIRST.match(line)
         if card is not None:
@@ -36,8 +36,9 @@ def box(payload: bytes) -> Listing | None:
         second = _SECOND.match(line)
         if second is not None and first is not None:
             records.append(_record(first, second))
-            first = None
+            first, told = None, line
             continue
+        lost = lost or (second is not None and line != told)
         process = _PROCESS.match(line)
         if process is not None and first is None:
             _process(records, process)

@@ -82,6 +82,7 @@ def from_csv(payload: bytes) -> RocmListing | None:
     for row in table.rows:
         match = _CARD.match(row.raw[0]) if row.raw else None
         if match is None:
+            told.cut = told.cut or (len(row.raw) == len(keys) and row.raw[0] != "system")
             continue
         if len(row.raw) > len(keys):
             told.card(int(match.group(1)))

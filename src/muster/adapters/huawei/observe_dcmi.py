@@ -114,9 +114,9 @@ def _memory(thing: Thing, chip: Mapping[str, Any]) -> None:
     size = _map(_value(hbm)).get("memory_size", 0)
     has_hbm = bool(size)
     rates = _map(chip.get("rates"))
-    garbled = not isinstance(hbm, dict) or (_rc(hbm) == 0 and not isinstance(hbm.get("value"), dict))
-    if garbled:
-        thing.absent("memory.total", Why.UNREADABLE, "no answer on HBM").absent("memory.used", Why.UNREADABLE, "no answer on HBM")
+    unknown = _unknown(hbm)
+    if unknown is not None:
+        thing.put("memory.total", unknown).put("memory.used", unknown)
     elif has_hbm:
         thing.put("memory.total", _of(hbm, "memory_size", from_mib)).put("memory.used", _of(hbm, "memory_usage", from_mib))
         thing.put("temperature.memory", _of(hbm, "temp", lambda v: v))
@@ -132,6 +132,15 @@ def _memory(thing: Thing, chip: Mapping[str, Any]) -> None:
         thing.put(key, _rate(rates.get(name)))
 
 
+def _unknown(hbm: Any) -> Absent | None:
+    """Why it is not known whether the chip has HBM; None where that is known. The memory of the control processors never stands in for it."""
+    code = hbm.get("rc") if isinstance(hbm, dict) else None
+    if not isinstance(code, int) or (code == 0 and not isinstance(hbm.get("value"), dict)):
+        return Absent(Why.UNREADABLE, "no answer on HBM")
+    why, said = _why(code) if code else (Why.NOT_SUPPORTED, "")
+    return None if why is Why.NOT_SUPPORTED else Absent(why, said)
+
+
 def _clocks(thing: Thing, chip: Mapping[str, Any]) -> None:
     for key, call in _map(chip.get("frequency")).items():
         if key.startswith("clock."):
@@ -144,13 +153,21 @@ def _ecc(thing: Thing, chip: Mapping[str, Any]) -> None:
     for key, fields in _ECC.items():
         counts = [answer[field] for answer in answers for field in fields if isinstance(answer.get(field), int)]
         good = [count for count in counts if count != _NOT_HERE]
-        odd = next((repr(answer[field])[:80] for answer in answers for field in fields if not isinstance(answer.get(field, 0), int)), None)
-        thing.put(key, Absent(Why.UNREADABLE, odd) if odd is not None else Known(sum(good)) if good else _missing(calls))
+        thing.put(key, _odd(answers, fields) or (Known(sum(good)) if good else _missing(calls)))
     pending = thing.readings.get("memory.pages_retired.next")
     if isinstance(pending, Known):
         thing.value("memory.pages_retired.pending", pending.value > 0)
     flags = [answer["enable_flag"] for answer in answers if isinstance(answer.get("enable_flag"), int)]
     thing.put("ecc.enabled", Known(any(flag == 1 for flag in flags)) if flags else _missing(calls))
+
+
+def _odd(answers: Iterable[Mapping[str, Any]], fields: tuple[str, ...]) -> Absent | None:
+    """Why a sum over ``fields`` is not known although some of them are: one does not read, or is not there beside its brothers."""
+    for answer in answers:
+        told = [field for field in fields if field in answer]
+        if told and (len(told) < len(fields) or not all(isinstance(answer[field], int) for field in told)):
+            return Absent(Why.UNREADABLE, repr({field: answer.get(field) for field in fields})[:120])
+    return None
 
 
 def _health(thing: Thing, chip: Mapping[str, Any]) -> None:

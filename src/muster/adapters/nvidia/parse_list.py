@@ -30,6 +30,8 @@ def parse(payload: bytes) -> Listing:
                 break
             board = boards.setdefault(match.group(1), Board())
             _card(board, match)
+        elif row[:1].strip() and "(UUID: " in row:
+            board, found.cut = None, True
         elif board is not None:
             found.cut |= _below(board, row, last=number == len(rows) - 1)
     found.boards = list(boards.values())

@@ -264,6 +264,8 @@ class CardRecord:
     """Gauges judged apart when last read close together: attribute and two sources (``node/source``)."""
     place: str = ""
     """Where the operator stored it."""
+    details: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The tools' own names, codes and text beside the readings, by ``node/source``: what each last said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,8 @@ def _card(client: Client, card: Mapping[str, Any], at: str | None) -> None:
         for part in card.get(kind) or ():
             _part(kind[:-1], part)
     sections.rows("SOURCES THAT SAW IT", card.get("claims") or (), _CLAIMS)
+    for source, told in (card.get("details") or {}).items():
+        sections.pairs(f"IN THE WORDS OF {source}", [(key, value) for key, value in told.items() if not isinstance(value, dict | list)])
     _processes(card)
     _history(client, card, at)
 

@@ -26,7 +26,15 @@ def chip(**change: Any) -> Any:
     return level(read(json.dumps(told), format_="dcmi-json"), Level.DEVICE)[0]
 
 
-@pytest.mark.parametrize("hbm", [None, {"rc": 0, "value": "N/A"}, {"rc": 0, "value": 5}])
+def test_an_error_is_no_word_on_what_memory_there_is() -> None:
+    found = chip(hbm={"rc": -8006}, memory={"rc": 0, "value": {"memory_size": 21000, "memory_available": 20000}})
+    none = chip(hbm={"rc": -8255}, memory={"rc": 0, "value": {"memory_size": 21000, "memory_available": 20000}})
+
+    assert found.readings["memory.total"] == Absent(Why.TIMED_OUT, "ret is -8006 (time out)")
+    assert value(none, "memory.total") == 21000 * MIB
+
+
+@pytest.mark.parametrize("hbm", [None, {"rc": 0, "value": "N/A"}, {"rc": 0, "value": 5}, {"rc": "-", "value": {}}])
 def test_memory_of_the_control_processors_never_stands_in(hbm: Any) -> None:
     found = chip(hbm=hbm, memory={"rc": 0, "value": {"memory_size": 21000, "memory_available": 20000}})
 
@@ -38,7 +46,10 @@ def test_a_part_of_a_sum_that_does_not_read() -> None:
     counts = {"enable_flag": 1, "single_bit_isolated_pages_cnt": 3, "double_bit_isolated_pages_cnt": "N/A"}
     found = chip(ecc_hbm={"rc": 0, "value": counts}, ecc_ddr={"rc": -8255})
 
-    assert found.readings["memory.pages_retired"] == Absent(Why.UNREADABLE, "'N/A'")
+    reading = found.readings["memory.pages_retired"]
+
+    assert isinstance(reading, Absent)
+    assert (reading.why, "'N/A'" in reading.detail) == (Why.UNREADABLE, True)
 
 
 def test_a_mapping_whose_id_does_not_read() -> None:

@@ -23,6 +23,7 @@ def join(site: Site, one: Card, two: Card, at: float, now: float) -> tuple[Card,
     for place, claim in lost.claims.items():
         kept.claims[place] = _one(kept.claims.get(place), claim)
     kept.roles = {**lost.roles, **kept.roles}
+    kept.details = {**lost.details, **kept.details}
     for place, words in lost.voices.items():
         kept.voices[place] = newest(kept.voices.get(place, {}), words)
     kept.operator = newest(lost.operator, kept.operator)
@@ -105,6 +106,7 @@ def take(card: Card, made: Card, places: set[Place]) -> None:
     made.claims.update({p: card.claims[p] for p in places if p in card.claims})
     made.voices.update({p: card.voices[p] for p in places if p in card.voices})
     made.roles.update({p: card.roles[p] for p in places if p in card.roles})
+    made.details.update({p: card.details.pop(p) for p in places if p in card.details})
     for kind, told in card.names.items():
         for value, each in list(told.items()):
             mine = each.by & places

@@ -132,6 +132,7 @@ def card_record(site: Site, card: Card, policy: Policy, now: float, views: froze
         increase=increase(site, card, policy, now),
         disagree=tuple(sorted(key for key, apart in card.near.items() if apart)),
         place=card.shelf.place if card.shelf else "",
+        details={"/".join(place): told for place, told in sorted(card.details.items()) if place in site.speakers and not site.speakers[place].removed},
     )
 
 

@@ -120,6 +120,8 @@ class Card:
     """Attribute (or ``serial``) to when witnesses began to differ."""
     near: dict[tuple[str, str, str], bool] = field(default_factory=dict)
     lost_at: dict[Place, float] = field(default_factory=dict)
+    details: dict[Place, dict[str, Any]] = field(default_factory=dict)
+    """The tools' own names and text; replaced whole, never changed in place."""
 
     def values(self, kind: NameKind, *, former: bool = False) -> list[str]:
         """Canonical names of a kind that are told now (or were once)."""
@@ -154,6 +156,7 @@ class Card:
             dissent=dict(self.dissent),
             near=dict(self.near),
             lost_at=dict(self.lost_at),
+            details=dict(self.details),
         )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from muster.domain.decide.choose import Shown, agree, choose, pair, same
 from muster.domain.decide.merge.groups import Group
@@ -30,6 +31,9 @@ def take(site: Site, card: Card, group: Group, moment: Moment, capture: str, pol
     words = card.voices.setdefault(group.place, {})
     _drift(site, card, group.place, words, readings, moment)
     moment.measured(device or card, group.place, readings)
+    details = _details(group)
+    if details:
+        card.details[group.place] = details
     if device is None:
         hear(words, readings, moment, capture)
     else:
@@ -38,6 +42,16 @@ def take(site: Site, card: Card, group: Group, moment: Moment, capture: str, pol
     _count(site, card, group.place, readings, moment, policy)
     for key, kind in WATCHED.items():
         _changed(card, key, kind, before[key], _shown(site, card, key, policy, moment.at), moment, policy)
+
+
+def _details(group: Group) -> dict[str, Any]:
+    """The tool's own names and text on the card, those of its parts under their place in the listing."""
+    found = dict(group.folded.vendor)
+    for name, parts in (("devices", group.folded.devices), ("partitions", group.folded.partitions)):
+        told = {str(part.ordinal): dict(part.vendor) for part in parts if part.vendor}
+        if told:
+            found[name] = told
+    return found
 
 
 def _to_device(device: Piece, words: dict[str, Word], group: Group, moment: Moment, capture: str) -> None:
