@@ -49,8 +49,8 @@ def _of_card(card: FoldedCard) -> set[tuple[str, str]]:
 
 STANDS_IN = {"power.draw": "power.draw.average"}
 """Where the first is not told, the second is shown for it: the dictionary says so."""
-OF_ANOTHER_SENSOR = frozenset({"temperature.limit.shutdown", "temperature.limit.slowdown"})
-"""Shown for the hottest sensor that has one."""
+OF_ANOTHER_SENSOR = frozenset({"temperature.limit.shutdown", "temperature.limit.slowdown", "power.module"})
+"""Shown for the hottest sensor that has one; of the module's power its average where the present one does not read."""
 
 
 def wrong_numbers(before: Heard, after: Heard) -> Iterator[str]:

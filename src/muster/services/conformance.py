@@ -156,7 +156,7 @@ def _expected(machine: Machine, heard: Sequence[Heard], document: Document) -> I
         yield "none of its captures is of a source of this adapter"
     yield from (each.problem for each in heard if each.problem)
     if machine.expected is None:
-        yield "no expected.json: keep the checked output of `muster interpret DIR -o json`"
+        yield "no expected.json: keep the checked output of `muster interpret DIR --by-source -o json`"
         return
     told = [json.loads(json.dumps(document(each.told, each.told.format), default=repr)) for each in heard if each.told is not None]
     if len(told) != len(machine.expected):

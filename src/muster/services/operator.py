@@ -28,6 +28,8 @@ def understand(roll: Roll, doc: ActDoc, now: float) -> Act:
     other = _resolve(roll, doc.other, ActKind.SAME) if doc.other else {}
     if what in (ActKind.SAME, ActKind.NOT_SAME) and not (card and other):
         raise InputError("two cards are needed", hint="name both by UUID, serial or id")
+    if what is ActKind.SAME:
+        _not_side_by_side(roll, card, other)
     if what is ActKind.REMOVE_SOURCE:
         _known_source(roll, doc)
     if what is ActKind.SET and not doc.values:
@@ -71,6 +73,23 @@ def _resolve(roll: Roll, ids: Mapping[str, str], what: ActKind) -> dict[str, str
     if not may_be_new:
         raise NotFound(f"no card {dict(ids)}", hint="`muster get cards -o wide` lists them")
     return dict(ids)
+
+
+def _not_side_by_side(roll: Roll, card: Mapping[str, str], other: Mapping[str, str]) -> None:
+    """Two cards that one source shows in one listing are two: no word makes them one."""
+    if card.get("id") == other.get("id"):
+        raise Conflict("both names are of one card already")
+    for region in roll.regions.values():
+        one, two = (region.site.cards.get(each.get("id", "")) for each in (card, other))
+        if one is None or two is None:
+            continue
+        for place, claim in one.claims.items():
+            theirs = two.claims.get(place)
+            if theirs is not None and theirs.n == claim.n and not (claim.void or theirs.void):
+                raise Conflict(
+                    f"{place[1]} shows both cards side by side in one listing",
+                    hint="`muster describe card` shows who sees what; a source that errs can be removed",
+                )
 
 
 def _known_source(roll: Roll, doc: ActDoc) -> None:

@@ -102,5 +102,5 @@ def _expected(file: Path, name: str) -> list[Mapping[str, Any]] | None:
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as wrong:
-        raise InputError(f"{file}: {wrong}", hint="it holds the output of `muster interpret DIR -o json`") from wrong
+        raise InputError(f"{file}: {wrong}", hint="it holds the output of `muster interpret DIR --by-source -o json`") from wrong
     return [each for each in (kept if isinstance(kept, list) else [kept]) if isinstance(each, dict) and each.get("adapter") == name]

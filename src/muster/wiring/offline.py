@@ -61,7 +61,7 @@ def interpret_file(path: Path, name: str | None, format_: str | None) -> dict[st
 
 
 def interpret_folder(path: Path, name: str | None) -> list[dict[str, Any]]:
-    """One document per adapter that has something to say of a recorded machine, or of a folder of one round's captures."""
+    """One document per adapter and source that has something to say of a recorded machine, or of a folder of one round's captures."""
     return [document(each.manifest.name, told, told.format) for each, _source, told in read_folder(path, name)]
 
 

@@ -171,7 +171,7 @@ def _settled(payload: bytes, name: str) -> bytes:
 
 def _smi_json(told: _Round, capture: Capture) -> None:
     found = parse_smi.from_json(capture.payload)
-    told.cut = told.cut or (found is None and bool(_NEEDED & set(capture.locator)))
+    told.cut = told.cut or ((found is None or not found.records) and bool(_NEEDED & set(capture.locator)))
     if found is not None:
         _listing(told, capture, found, whole=True)
 

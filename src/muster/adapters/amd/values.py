@@ -115,6 +115,8 @@ def _measure(key: str, value: Any, unit: str) -> Reading | None:
     if isinstance(value, Mapping):
         if "value" not in value:
             return None
+        if "unit" not in value and len(value) > 1:
+            return Absent(Why.UNREADABLE, repr(dict(value))[:80])
         unit = str(value.get("unit") or unit)
         value = value["value"]
     if value is None or isinstance(value, bool | list | Mapping):

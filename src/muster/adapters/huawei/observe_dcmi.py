@@ -127,7 +127,7 @@ def _memory(thing: Thing, chip: Mapping[str, Any]) -> None:
             thing.value("memory.used", from_mib(size - free)).value("memory.free", from_mib(free))
     if thing.readings.get("memory.total") == Known(0):
         thing.readings["memory.total"] = Absent(Why.IMPLAUSIBLE, "0 as given")
-    thing.put("utilization.memory_bandwidth", _rate(rates.get("hbm_bandwidth" if has_hbm else "ddr_bandwidth")))
+    thing.put("utilization.memory_bandwidth", unknown or _rate(rates.get("hbm_bandwidth" if has_hbm else "ddr_bandwidth")))
     for name, key in _RATES.items():
         thing.put(key, _rate(rates.get(name)))
 

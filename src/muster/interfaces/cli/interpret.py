@@ -10,14 +10,16 @@ from pathlib import Path
 import click
 
 from muster.wiring.offline import interpret_file, interpret_folder, unreadable
+from muster.wiring.together import together
 
 
 @click.command()
 @click.argument("path", metavar="FILE|DIR", type=click.Path(path_type=Path))
 @click.option("--adapter", metavar="NAME", help="The adapter to use; recognised when left out.")
 @click.option("--format", "format_", metavar="FORMAT", help="The format of the file; recognised when left out.")
+@click.option("--by-source", is_flag=True, help="Of a DIR one entry per source, as `expected.json` of a recorded machine keeps them.")
 @click.option("-o", "--output", type=click.Choice(["json"]), default="json", show_default=True, help="Form of the output.")
-def interpret(path: Path, adapter: str | None, format_: str | None, output: str) -> int:
+def interpret(path: Path, adapter: str | None, format_: str | None, by_source: bool, output: str) -> int:
     """What an adapter makes of captured output, offline.
 
     FILE holds one capture, DIR a recorded machine or the captures of one round (a list is printed then, one entry per adapter).
@@ -25,7 +27,8 @@ def interpret(path: Path, adapter: str | None, format_: str | None, output: str)
     """
     del output
     if path.is_dir():
-        documents = interpret_folder(path, adapter)
+        rounds = interpret_folder(path, adapter)
+        documents = rounds if by_source else together(rounds)
         print(json.dumps(documents, ensure_ascii=False, indent=1))
     else:
         documents = [interpret_file(path, adapter, format_)]
