@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/reference/*.md from the code, so that no command, setting, attribute, finding kind or error is there without being documented.
+"""Writes docs/reference/*.md and its openapi.json from the code, so that no command, setting, attribute, finding kind or error is there without being documented.
 
 usage: python tools/gen_reference.py [--check]
 --check writes nothing, and fails when a page is not what the code says.
@@ -18,15 +18,17 @@ from reference_words import ERRORS, FINDINGS, HISTORY, PRESENCE, RUNGS, VARIABLE
 
 from muster.domain.model.attributes import ATTRIBUTES, Attribute
 from muster.domain.model.errors import MusterError
-from muster.interfaces.api.problems import CODES, STATUS
+from muster.interfaces.api import spec
+from muster.interfaces.api.problems import CODES, OWN, STATUS
 from muster.interfaces.cli.exits import EXITS, exit_code
 from muster.interfaces.cli.main import muster
-from muster.interfaces.cli.preferences import PREFERENCES
+from muster.interfaces.cli.preferences import FILE, PREFERENCES
 from muster.wiring.adapters import adapter, folders
-from muster.wiring.settings import ServerSettings, runtime_folder, state_folder
+from muster.wiring.settings import ServerSettings, runtime_folder, setting_files, state_folder
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "<!-- Written by tools/gen_reference.py from the code: change the code, then run `make docs`. -->"
+LEFT_OUT = "One server keeps one roll, so there is no `--context` and no `-A`: `--server` names another."
 PLACES = {"state": state_folder.__doc__, "runtime": runtime_folder.__doc__}
 """Defaults that depend on who starts the server."""
 
@@ -45,7 +47,7 @@ def page(title: str, *parts: str) -> str:
 def commands() -> str:
     """Every command with its arguments and options."""
     parts = [_command(path, command) for path, command in _tree(("muster",), muster)]
-    return page("Commands", *parts, "## Exit codes", table(("code", "meaning"), EXITS.items()))
+    return page("Commands", LEFT_OUT, *parts, "## Exit codes", table(("code", "meaning"), EXITS.items()))
 
 
 def _tree(path: tuple[str, ...], command: click.Command) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -73,7 +75,24 @@ def settings() -> str:
     head = ("setting", "variable", "default", "what it is")
     other = table(("variable", "what it is"), [(f"`{name}`", about) for name, about in VARIABLES.items()])
     about = (ServerSettings.__doc__ or "").strip()
-    return page("Settings", "## Server", about, table(head, server), "## Command line", table(head, line), "## Agent, and other variables", other)
+    return page("Settings", "## Server", about, table(head, server), "## Command line", table(head, line), "## Agent, and other variables", other, *_files())
+
+
+def _files() -> tuple[str, ...]:
+    """Where settings stand in files, and what wins."""
+    home = {"HOME": "~"}
+    server = [str(place).replace(str(Path("~").expanduser()), "~") for place in setting_files({**home, "MUSTER_CONFIG": "$MUSTER_CONFIG"})]
+    rows = [
+        ("`server.toml`", "the server", ", ".join(f"`{place}`" for place in server), "the first that is there, whole"),
+        ("`config.toml`", "the command line", f"`~/.config/muster/{FILE}`, `/etc/muster/{FILE}`", "each setting from the first that says it"),
+    ]
+    return (
+        "## Files",
+        table(("file", "of", "looked for in", "what is read"), rows),
+        "Where `XDG_CONFIG_HOME` is set it stands for `~/.config`. Both are TOML, a setting a line: `port = 7460`. A setting that there is not is refused, with the file's name.",
+        "An option of a command wins over the environment, the environment over files, files over defaults. The agent has no file: options and variables tell it.",
+        "`muster config` prints each setting with its value and where that comes from, `muster config path` the files.",
+    )
 
 
 def _default(name: str) -> str:
@@ -123,7 +142,9 @@ def errors() -> str:
         if "code" in vars(kind)
     ]
     own = {kind.code for kind in _kinds(MusterError)}
-    http = [(f"`{code}`", str(status), "", ERRORS[code]) for status, code in CODES.items() if code not in own]
+    http = [
+        (f"`{code}`", str(status), "", ERRORS[code]) for status, code in (*CODES.items(), *((status, code) for code, status in OWN.items())) if code not in own
+    ]
     intro = "Every error of the API is a problem document (RFC 9457) with a stable `code`; the command line ends with the exit code."
     return page("Errors", intro, table(("code", "HTTP", "exit", "meaning"), sorted(rows + http)))
 
@@ -152,7 +173,15 @@ def adapters() -> str:
     return page("Adapters", *parts)
 
 
-PAGES = {"commands.md": commands, "settings.md": settings, "attributes.md": attributes, "words.md": findings, "errors.md": errors, "adapters.md": adapters}
+PAGES = {
+    "commands.md": commands,
+    "settings.md": settings,
+    "attributes.md": attributes,
+    "words.md": findings,
+    "errors.md": errors,
+    "adapters.md": adapters,
+    "openapi.json": spec.text,
+}
 
 
 def main(arguments: list[str]) -> int:

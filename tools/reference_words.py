@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from muster.domain.model.reading import Why
 from muster.domain.model.roll import FindingKind, Happening, Presence, Rung
+from muster.interfaces.cli.preferences import VARIABLES as AGENT
 
 F, H, P, R, W = FindingKind, Happening, Presence, Rung, Why
 
@@ -138,17 +139,16 @@ ERRORS = {
     "too_large": "the body is larger than a report may be",
     "unsupported_media_type": "the body has a form that this resource does not take",
     "wrong_host": "the request was meant for another host",
+    "not_ready": "the server cannot do its work now; `/readyz` says what is wrong",
+    "unexpected": "an error of ours; the server's log has it with the time of the answer",
 }
 """Codes that only HTTP has; the others say themselves what they mean."""
 
 VARIABLES = {
+    **{each.variable: each.about for each in AGENT},
     "MUSTER_CONFIG": "The server's settings file, before the usual places.",
-    "MUSTER_SERVER": "The server that the agent reports to: a URL, or the path of its socket.",
-    "MUSTER_TOKEN": "The token by which the agent may report, where the server asks for one.",
-    "MUSTER_STATE": "Where the agent keeps reports that wait, and its cursors.",
-    "MUSTER_ROOT": "The root under which /sys and /proc are read, in a container.",
-    "MUSTER_ADAPTERS": "Adapters from outside the tree that are loaded, by name.",
-    "MUSTER_PROCESS_NAMES": "1: names of processes on the cards are reported; they are left out otherwise.",
+    "NO_COLOR": "Set: no colours on a terminal. It wins over `FORCE_COLOR`.",
+    "FORCE_COLOR": "Set: tables with colours where stdout is no terminal, too (`| less -R`).",
 }
 """Environment variables beside those of the settings."""
 

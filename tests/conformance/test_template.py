@@ -45,6 +45,8 @@ def test_inside_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     assert [each for each in results if not each.passed] == []
     assert not (tmp_path / "leafcore" / "pyproject.toml").exists()
+    assert "`make docs`" in made.about
+    assert all(file.read_text().startswith("# SPDX-License-Identifier: ") for file in made.files if file.suffix in (".py", ".toml"))
     assert all(file.exists() for file in made.files)
 
 

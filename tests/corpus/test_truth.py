@@ -65,6 +65,11 @@ def test_a_file_says_what_truth_says(corpus: Path, name: str) -> None:
     assert list(implausible(told)) == []
 
 
+@pytest.mark.parametrize("name", READ or ["(none)"])
+def test_no_file_is_of_a_shape_never_seen(corpus: Path, name: str) -> None:
+    assert interpret_file(corpus / name, None, None).get("unknown_shape", "") == ""
+
+
 @pytest.mark.parametrize("name", [name for name in READ if not _is_readings(name) and "blocks" not in _truth(name)] or ["(none)"])
 def test_a_file_without_readings_invents_no_card(corpus: Path, name: str) -> None:
     told = interpret_file(corpus / name, None, None)

@@ -28,6 +28,7 @@ from muster.wiring.demo_cast import cast
 from muster.wiring.demo_fleet import Machine, load, machine_folders
 from muster.wiring.demo_stage import Stage, free_address, free_index, same_card, with_card, without
 
+ROOT = Path(__file__).resolve().parents[2]
 RECORDED_BYTES = 5 * 1000 * 1000
 SOURCE = SourceId("acme.tool")
 
@@ -124,6 +125,15 @@ def test_every_step_shows_what_it_says(ran: tuple[str, float, Path]) -> None:
 @pytest.mark.slow
 def test_the_last_line_sums_up(ran: tuple[str, float, Path]) -> None:
     assert re.fullmatch(r"8 steps: \d+ cards on \d+ nodes, \d+ changes kept, \d+ findings open in \d+ s\.", ran[0].splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_the_readme_shows_what_it_prints(ran: tuple[str, float, Path], tmp_path: Path) -> None:
+    printed = tmp_path / "demo.txt"
+    printed.write_text(ran[0], encoding="utf-8")
+    compared = subprocess.run([sys.executable, "tools/gen_examples.py", "--demo", str(printed)], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (compared.returncode, compared.stderr) == (0, "")
 
 
 @pytest.mark.slow

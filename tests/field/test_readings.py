@@ -132,7 +132,7 @@ def test_fc_06_memory_in_use_and_memory_busy_are_two_names() -> None:
 
     assert used / (used + free) == pytest.approx(0.9633, abs=1e-4)
     assert values(told, "utilization.memory_bandwidth") == [0.02]
-    assert "not memory in use" in ATTRIBUTES["utilization.memory_bandwidth"].about
+    assert "memory controller" in ATTRIBUTES["utilization.memory_bandwidth"].about
     assert "memory.used" in ATTRIBUTES
     assert "utilization.memory" not in ATTRIBUTES
 

@@ -35,7 +35,7 @@ def tried(name: str) -> list[str]:
 @pytest.mark.parametrize("vendor", ["nvidia", "amd", "huawei", "pci", "kernel_log"])
 @settings(max_examples=300, database=None, derandomize=False, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(draw=st.data())
-def test_damaged_corpus(corpus: Path, vendor: str, draw: st.DataObject) -> None:
+def test_damaged_corpus(corpus: Path, at_length: None, vendor: str, draw: st.DataObject) -> None:
     del corpus
     name = draw.draw(st.sampled_from(tried(vendor)), label="file")
     before = real()[name]

@@ -182,5 +182,5 @@ def test_damage(name: str, damage: Callable[[str, st.DataObject], None], draw: s
 @pytest.mark.parametrize(("name", "damage"), CASES, ids=IDS)
 @settings(max_examples=LONG, database=None, derandomize=False)
 @given(draw=st.data())
-def test_damage_at_length(name: str, damage: Callable[[str, st.DataObject], None], draw: st.DataObject) -> None:
+def test_damage_at_length(at_length: None, name: str, damage: Callable[[str, st.DataObject], None], draw: st.DataObject) -> None:
     damage(name, draw)

@@ -11,6 +11,7 @@ from tests.house.tree import CODE, ROOT, SRC, files, functions, median, modules,
 
 FILE, FUNCTION, MEDIAN, MEMBERS = 400, 50, 10, 4
 SPDX = "# SPDX-License-Identifier: Apache-2.0"
+MARKED = {".toml", ".yaml", ".yml", ".sh", ".c", ".ini", ".cfg"}
 NO_ROOM = {"utils", "util", "helpers", "helper", "common", "misc", "base", "shared", "lib", "stuff"}
 LEFT_OVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|\b(placeholder|stub)\b", re.IGNORECASE)
 
@@ -79,6 +80,13 @@ def test_every_module_says_whose_it_is_and_why_it_is_there() -> None:
             bare.append(where(path))
 
     nothing(bare)
+
+
+def test_every_table_and_script_says_whose_it_is() -> None:
+    asked = [path for path in files() if path.suffix in MARKED or path.name == "Makefile" or path.parent.name == ".ci"]
+    heads = {where(path): path.read_text(encoding="utf-8").splitlines()[:2] for path in asked}
+
+    nothing(name for name, head in heads.items() if not any("SPDX-License-Identifier: Apache-2.0" in line for line in head))
 
 
 def test_everything_public_has_a_sentence() -> None:

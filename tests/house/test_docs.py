@@ -69,7 +69,7 @@ def test_every_finding_and_every_entry_of_history_is_documented() -> None:
 
 
 def test_every_error_is_documented() -> None:
-    codes = {kind.code for kind in _kinds(MusterError)} | set(problems.CODES.values())
+    codes = {kind.code for kind in _kinds(MusterError)} | set(problems.CODES.values()) | set(problems.OWN)
 
     nothing(missing("errors.md", sorted(codes)))
     nothing([str(code) for code in exits.EXITS if f"| {code} |" not in (REFERENCE / "commands.md").read_text(encoding="utf-8")])

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from muster.domain.model.errors import Conflict, InputError, NotFound
-from muster.domain.model.source import Capture, Outcome, Source, SourceId
+from muster.domain.model.source import Capture, Each, Outcome, Read, ReaderKind, Source, SourceId
 from muster.readers.recorded import RecordedNode, RecordedReader, load_machine
 from muster.readers.recording import Recorder, RecordingReader
 from muster.readers.redact import Redactor
@@ -109,6 +110,20 @@ def test_replay(folder: Path, source: Callable[..., Source], second: timedelta) 
         "library": Outcome.TOOL_MISSING,
         "stream": Outcome.UNREACHABLE,
     }
+
+
+def test_repeated_reads_are_replayed_as_recorded(folder: Path) -> None:
+    each = Each(of="list", find=r"^(\d+) (\d+)")
+    repeated = Read(locator=("acme-smi", "-t", "{0}", "-c", "{1}"), format="text", each=each)
+    mine = Source(id=SourceId("acme.x"), adapter="acme", reader=ReaderKind.TOOL, reads=(Read(locator=("acme-smi", "-q"), format="text"), repeated))
+    table = "".join(f'[[captures]]\nsource = "acme.x"\nlocator = ["acme-smi", "-t", "{n}", "-c", "0"]\nformat = "text"\n' for n in (4, 7))
+
+    assert [c.locator for c in RecordedReader(load_machine(folder)).read(mine, timedelta(seconds=1))] == [("acme-smi", "-q")]
+    (folder / "machine.toml").write_text(MACHINE + table)
+    told = list(RecordedReader(load_machine(folder)).read(mine, timedelta(seconds=1)))
+    assert [c.locator[2:] for c in told[1:]] == [("4", "-c", "0"), ("7", "-c", "0")]
+    other = replace(mine, reads=(Read(locator=("acme-smi", "-v"), format="text"), repeated))
+    assert [c.locator[1] for c in RecordedReader(load_machine(folder)).read(other, timedelta(seconds=1))] == ["-q", "-t", "-t", "-t"]
 
 
 class Fixed:

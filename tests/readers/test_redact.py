@@ -83,6 +83,24 @@ def test_names_given_by_the_caller() -> None:
     assert "blue-node17" not in redacted("run on blue-node17 and blue-node17.example.org\n", "blue-node17.example.org")
 
 
+@pytest.mark.parametrize("host", ["n1", "gpu", "a", "7", "0", "2024", "N1.example.org"])
+def test_a_short_name_of_the_node_is_replaced_where_a_name_stands(host: str) -> None:
+    text = f"/proc/sys/kernel/hostname: {host}\n/etc/hostname: {host}\n<hostname>{host}</hostname>\nOct 12 18:38:44 {host} kernel: up\n"
+    redactor = Redactor(b"salt", [host])
+    redactor.learn(text.encode())
+    told = redactor.apply(text.encode()).decode()
+    places = [part.strip() for part in (*(line.partition(": ")[2] for line in told.splitlines()[:2]), told.splitlines()[3].split()[3])]
+
+    assert len(set(places)) == 1
+    assert host not in places
+    assert redactor.name(host) == places[0]
+    assert len(told) == len(text)
+
+
+def test_a_short_name_stays_in_free_text() -> None:
+    assert redacted("gpu 0 of gpu\n", "gpu") == "gpu 0 of gpu\n"
+
+
 def test_utf16_is_not_a_way_round() -> None:
     redactor = Redactor(b"salt")
     payload = "Serial Number : 1650922001234\n".encode("utf-16")

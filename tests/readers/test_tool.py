@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.domain.model.source import CAPTURE_LIMIT, Capture, Outcome, Source
+from muster.domain.model.source import CAPTURE_LIMIT, EACH_MOST, Capture, Each, Outcome, Read, ReaderKind, Source, SourceId
 from muster.readers import processes
 from muster.readers.processes import Custody
 from muster.readers.tool import FOLDERS, ToolReader
@@ -31,6 +31,52 @@ def run(tmp_path: Path, clock: Callable[[], datetime], source: Callable[..., Sou
         return capture
 
     return run
+
+
+@pytest.fixture
+def rounds(tmp_path: Path, clock: Callable[[], datetime]) -> Callable[..., list[Capture]]:
+    """Runs a script once plainly (``list``), and once per match of ``find`` in what that printed (``show {0} {1}``)."""
+
+    def rounds(script: str, find: str, seconds: float = 5) -> list[Capture]:
+        tool = tmp_path / "acme-smi"
+        tool.write_text(f"#!/bin/sh\n{script}\n")
+        tool.chmod(0o755)
+        reads = (
+            Read(locator=("acme-smi", "list"), format="list"),
+            Read(locator=("acme-smi", "show", "-i{0}", "{1}"), format="one", each=Each(of="list", find=find)),
+        )
+        made = Source(id=SourceId("acme.x"), adapter="acme", reader=ReaderKind.TOOL, reads=reads)
+        return list(ToolReader(clock, Custody(), (*FOLDERS, str(tmp_path))).read(made, timedelta(seconds=seconds)))
+
+    return rounds
+
+
+def test_a_read_is_repeated_for_what_an_earlier_one_listed(rounds: Callable[..., list[Capture]]) -> None:
+    told = rounds('[ "$1" = list ] && printf "4 a\\n4 b\\n4 a\\n7 $(id)\\n5 ;x\\n" || echo "$@"', r"^(\d) (\S+)")
+
+    assert [(c.locator, c.format, c.payload) for c in told[1:]] == [
+        (("acme-smi", "show", "-i4", "a"), "one", b"show -i4 a\n"),
+        (("acme-smi", "show", "-i4", "b"), "one", b"show -i4 b\n"),
+    ]
+
+
+def test_repeated_reads_are_bounded_in_number_and_time(rounds: Callable[..., list[Capture]]) -> None:
+    assert len(rounds('[ "$1" = list ] && seq 1000 || true', r"^(\d+)$")) == 1 + EACH_MOST
+    began = time.monotonic()
+    told = rounds('[ "$1" = list ] && seq 20 || sleep 0.25', r"^(\d+)$", seconds=0.4)
+
+    assert time.monotonic() - began < 2.5
+    assert 1 < len(told) < 10
+
+
+def test_nothing_is_repeated_for_a_listing_that_failed(rounds: Callable[..., list[Capture]]) -> None:
+    assert [c.failure for c in rounds("echo 1; sleep 9", r"^(\d+)$", seconds=0.3)] == [Outcome.TIMED_OUT]
+
+
+@pytest.mark.parametrize("find", ["(", "no group", "(a)(b)(c)"])
+def test_a_pattern_that_cannot_be_used_is_refused(find: str) -> None:
+    with pytest.raises(ValueError, match="each: "):
+        Each(of="list", find=find)
 
 
 def gone(pid: int) -> bool:

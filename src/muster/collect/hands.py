@@ -51,7 +51,7 @@ class Hands:
     def start(self, source: Source, reader: Reader) -> Job:
         """Begins a read in a thread of its own; the adapter must be free."""
         now = self._clock.mono()
-        limit = now + source.deadline.total_seconds() * max(1, len(source.reads)) + GRACE_S
+        limit = now + source.longest.total_seconds() + GRACE_S
         job = Job(source, now, self._clock.wall(), limit)
         self._jobs[source.adapter] = job
         threading.Thread(target=self._read, args=(job, reader), name=f"read-{source.id}", daemon=True).start()

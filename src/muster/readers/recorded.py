@@ -168,16 +168,18 @@ class RecordedReader:
         self._machine = machine
 
     def read(self, source: Source, deadline: timedelta) -> Iterable[Capture]:
-        """One capture per read of the source, in order; the deadline plays no part."""
+        """One capture per read of the source, in order, and of a repeated one all that were recorded; the deadline plays no part."""
         del deadline
         for read in source.reads:
             yield from self._of(source, read)
 
     def _of(self, source: Source, read: Read) -> list[Capture]:
         mine = [capture for capture in self._machine.captures if capture.source == source.id and capture.format == read.format]
-        exact = [capture for capture in mine if capture.locator == read.locator]
-        others = {other.locator for other in source.reads if other is not read}
-        return exact or [capture for capture in mine if capture.locator not in others] or [_nothing(source, read)]
+        exact = [capture for capture in mine if read.answered_by(capture.locator)]
+        if read.each is not None:
+            return exact
+        others = [other for other in source.reads if other is not read]
+        return exact or [c for c in mine if not any(other.answered_by(c.locator) for other in others)] or [_nothing(source, read)]
 
 
 _WHEN_NOT_RECORDED: Mapping[ReaderKind, Outcome | None] = {

@@ -75,7 +75,7 @@ class Recorder:
             redactor.learn(capture.stderr)
         redactor.learn("".join(f"{key}: {value}\n" for key, value in node.items() if key == "machine_id").encode())
         redactor.learn(f"hostname: {node['name']}\n".encode())
-        return {key: redactor.text(value) for key, value in node.items()}, tuple(_redacted(capture, redactor) for capture in captures)
+        return {key: redactor.name(value) for key, value in node.items()}, tuple(_redacted(capture, redactor) for capture in captures)
 
 
 def _redacted(capture: Capture, redactor: Redactor) -> Capture:
@@ -85,7 +85,7 @@ def _redacted(capture: Capture, redactor: Redactor) -> Capture:
         payload=redactor.apply(capture.payload),
         stderr=redactor.apply(capture.stderr),
         detail=redactor.text(capture.detail),
-        context={key: redactor.text(text) for key, text in capture.context.items()},
+        context={key: redactor.name(text) for key, text in capture.context.items()},
     )
 
 

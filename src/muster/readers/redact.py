@@ -36,6 +36,7 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 _KEPT_HOSTS = frozenset({"localhost", "localdomain", "localhost.localdomain", "kernel", "name", "none"})
 _SHORT = 6
 _SHORT_HOST = 4
+"""Letters from which on a host name is replaced in free text: a shorter one is a part of too many words."""
 
 
 class Redactor:
@@ -44,7 +45,9 @@ class Redactor:
     def __init__(self, salt: bytes, hosts: Iterable[str] = ()) -> None:
         self._salt = salt
         self._known: dict[str, set[str]] = {}
-        for host in hosts:
+        given = {form for host in hosts for form in _forms(host) if form and form not in _KEPT_HOSTS}
+        self._short = frozenset(form for form in given if not _is_name(form))
+        for host in given:
             self._host(host)
 
     def learn(self, payload: bytes) -> None:
@@ -73,7 +76,26 @@ class Redactor:
             if value:
                 parts += (text[at : run.start()], invented(value, self._salt))
                 at = run.start() + len(value)
-        return "".join(parts) + text[at:]
+        return self._labelled("".join(parts) + text[at:])
+
+    def name(self, text: str) -> str:
+        """A text that is a name as a whole: the node's own is replaced however short it is."""
+        return self._stand_in(text) if text.lower() in self._short else self.text(text)
+
+    def _labelled(self, text: str) -> str:
+        """The text with names of the node itself replaced that are too short for free text, where a label or a log line says that a host name stands."""
+        for pattern in (_HOST, _SYSLOG) if self._short else ():
+            text = pattern.sub(self._in_place, text)
+        return text
+
+    def _in_place(self, match: re.Match[str]) -> str:
+        value = match.group("value")
+        start, end = (place - match.start() for place in match.span("value"))
+        return match.group()[:start] + self._stand_in(value) + match.group()[end:] if value.lower() in self._short else match.group()
+
+    def _stand_in(self, value: str) -> str:
+        """An invented value that is another one, which few letters would not give each time."""
+        return next((told for turn in range(256) if (told := invented(value, self._salt + bytes(turn))) != value), "9" * len(value))
 
     def _at(self, text: str, run: re.Match[str]) -> str:
         """The longest known value that begins where ``run`` does, as it stands there."""
@@ -91,9 +113,8 @@ class Redactor:
             self._add(value)
 
     def _host(self, value: str) -> None:
-        value = value.rstrip(".-_").lower()
-        for form in {value, value.partition(".")[0]}:
-            if len(form) >= _SHORT_HOST and form not in _KEPT_HOSTS and not form.isdigit():
+        for form in _forms(value):
+            if _is_name(form) and form not in _KEPT_HOSTS:
                 self._add(form)
 
     def _add(self, value: str) -> None:
@@ -107,6 +128,17 @@ class Redactor:
             first = _RUN.match(form)
             if first is not None:
                 self._known.setdefault(first.group(), set()).add(form)
+
+
+def _is_name(form: str) -> bool:
+    """True when a host name is long enough to be looked for in free text."""
+    return len(form) >= _SHORT_HOST and not form.isdigit()
+
+
+def _forms(host: str) -> set[str]:
+    """A host name whole, and without its domain."""
+    whole = host.rstrip(".-_").lower()
+    return {whole, whole.partition(".")[0]}
 
 
 def invented(value: str, salt: bytes) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from muster.domain.model.source import CAPTURE_LIMIT, Capture, Outcome, Read, Source
+from muster.domain.model.source import CAPTURE_LIMIT, EACH_SPAN, Capture, Outcome, Read, Source
 from muster.readers.outcomes import STDERR_LIMIT, Clock, Taking
 from muster.readers.processes import Custody, Process, end, exited, wait
 
@@ -63,9 +63,21 @@ class ToolReader:
         self._folders = tuple(folders)
 
     def read(self, source: Source, deadline: timedelta) -> Iterable[Capture]:
-        """One capture per read of the source, in order; ``deadline`` holds for each."""
+        """One capture per read of the source, in order; ``deadline`` holds for each.
+
+        A read with ``each`` gives a capture per match in the earlier ones, until `EACH_SPAN` deadlines of the whole round are used.
+        """
+        last = time.monotonic() + EACH_SPAN * deadline.total_seconds()
+        brought: list[tuple[str, bytes]] = []
         for read in source.reads:
-            yield self._one(source, read, time.monotonic() + deadline.total_seconds())
+            for one in _meant(read, brought):
+                now = time.monotonic()
+                if read.each is not None and now >= last:
+                    return
+                until = now + deadline.total_seconds()
+                capture = self._one(source, one, until if read.each is None else min(until, last))
+                brought.append((capture.format, capture.payload if capture.failure is None else b""))
+                yield capture
 
     def _one(self, source: Source, read: Read, until: float) -> Capture:
         taking = Taking.begin(source, read, self._clock)
@@ -121,6 +133,14 @@ class ToolReader:
             return taking.brought(**output.fields(), exit_status=process.returncode, cut=True, detail=f"ended after {output.seen} bytes")
         spent = time.monotonic() - taking.started
         return taking.failed(Outcome.TIMED_OUT, f"{what} was ended after {spent:.1f} s", **output.fields())
+
+
+def _meant(read: Read, brought: Sequence[tuple[str, bytes]]) -> list[Read]:
+    """The read itself, or what it is repeated for in the formats and payloads of the reads before it."""
+    each = read.each
+    if each is None:
+        return [read]
+    return [read.filled(groups) for groups in each.matches(payload for form, payload in brought if form == each.of)]
 
 
 def _drain(process: Process, output: _Output, until: float) -> bool:

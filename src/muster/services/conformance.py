@@ -118,6 +118,8 @@ def _source(adapter: Adapter, source: Source) -> Iterator[str]:
             yield f"format {read.format!r} is not in the manifest"
         if not read.locator or not all(read.locator):
             yield "a locator is empty"
+        elif read.each is not None and source.reader is not ReaderKind.TOOL:
+            yield "only the reads of a tool are repeated"
         elif source.reader is ReaderKind.LIBRARY and ":" not in read.locator[0]:
             yield f"locator {read.locator[0]!r} is not module:function"
     if source.cadence.total_seconds() <= 0 or source.deadline.total_seconds() <= 0:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from muster.domain.decide.fold import FoldedCard
@@ -15,14 +16,19 @@ from muster.services.mutations import Mutation, mutations, strangers
 from muster.spi.adapter import HEAD, Adapter
 
 _SHOWN = 3
+_NUMBER = re.compile(r"\d+")
 
 
 def mutated(adapter: Adapter, heard: Heard) -> Iterator[str]:
-    """What goes wrong when one capture of the round is damaged."""
+    """What goes wrong when one capture of the round is damaged. Of reads that differ in their numbers only, the first and the last stand for all."""
     if heard.told is None:
         return
+    alike: dict[tuple[str, ...], list[int]] = {}
     for place, capture in enumerate(heard.captures):
-        if capture.failure is not None or not capture.payload:
+        alike.setdefault((capture.format, *(_NUMBER.sub("0", part) for part in capture.locator)), []).append(place)
+    chosen = {place for places in alike.values() for place in (places[0], places[-1])}
+    for place, capture in enumerate(heard.captures):
+        if place not in chosen or capture.failure is not None or not capture.payload:
             continue
         for mutation in mutations(capture):
             captures = [*heard.captures[:place], mutation.capture, *heard.captures[place + 1 :]]

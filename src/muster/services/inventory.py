@@ -68,15 +68,21 @@ class Inventory:
             self._keys.popitem(last=False)
         return AnswerDoc(APPLIED)
 
-    def act(self, doc: ActDoc, now: float) -> list[str]:
-        """Takes an operator's word; returns the ids of the cards it changed. Raises NotFound, Ambiguous, Conflict or InputError."""
+    def act(self, doc: ActDoc, now: float, *, dry_run: bool = False) -> list[str]:
+        """Takes an operator's word; returns the ids of the cards it changed. With ``dry_run`` those that it would change, and nothing is kept.
+
+        Raises NotFound, Ambiguous, Conflict or InputError.
+        """
         said = understand(self._roll, doc, now)
         resolved = msgspec.structs.replace(doc, card=dict(said.card), other=dict(said.other))
         stored = Stored(None, resolved, None, doc.by, "", 0, now, now)
         merged = merge(self._roll, said, self._order, self._policy, now)
+        touched = sorted({c.id for c in merged.cards} | set(merged.gone.values()))
+        if dry_run:
+            return touched
         audit = {"at": now, "by": doc.by, "what": doc.what, **{k: v for k, v in msgspec.to_builtins(doc).items() if k not in ("by", "what") and v}}
         self._commit(merged, now, said=[self._said(stored, "act")], audit=[audit])
-        return sorted({c.id for c in merged.cards} | set(merged.gone.values()))
+        return touched
 
     def tick(self, now: float) -> None:
         """Lets time pass."""

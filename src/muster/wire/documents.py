@@ -100,6 +100,14 @@ class Partition(Struct):
     readings: Readings
 
 
+class Together(Struct):
+    """What the devices of a card say together where the card itself says nothing. No source told it, so it is no reading."""
+
+    value: float
+    unit: str
+    how: Annotated[str, Meta(extra_json_schema={"enum": ["sum of devices", "most of devices"]})]
+
+
 class Card(Struct):
     """A card as it is shown at a moment. ``name`` is "node · slot · model"; ``rung`` says by what it is known."""
 
@@ -127,6 +135,8 @@ class Card(Struct):
     """Where an operator stored it."""
     findings: list[FindingRef]
     readings: Readings
+    together: dict[str, Together]
+    """By attribute, only where the card has no value and all of its devices have one."""
     devices: list[Device]
     partitions: list[Partition]
     claims: list[Claim]

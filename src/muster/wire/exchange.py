@@ -25,6 +25,7 @@ class ActRequest(Struct, omit_defaults=True):
     """What an operator says. ``card`` and ``other`` are a name that finds one card, or ids by kind for a card that the roll does not know yet.
 
     ``what``: set, store, retire, remove_source, same, not_same. In ``values`` null takes an earlier word back.
+    With ``dry_run`` it is only tried: the answer is the same, and nothing is said.
     """
 
     what: str
@@ -36,12 +37,15 @@ class ActRequest(Struct, omit_defaults=True):
     values: dict[str, Any] = {}
     place: str = ""
     reason: Annotated[str, Meta(max_length=2000)] = ""
+    dry_run: bool = False
 
 
 class ActAnswer(Struct):
-    """The cards that an act touched."""
+    """The cards that an act touched, and when it takes effect: a word on one card that is two may have nothing to part before it is listed again."""
 
     cards: list[str]
+    takes_effect: Annotated[str, Meta(extra_json_schema={"enum": ["now", "from the next listing on"]})] = "now"
+    dry_run: bool = False
 
 
 class AcknowledgeRequest(Struct, omit_defaults=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from muster.domain.decide.choose import Shown
-from muster.domain.decide.view import CardView, PartView
+from muster.domain.decide.view import CardView, PartView, Together, together
 from muster.domain.model.attributes import ATTRIBUTES
 from muster.domain.model.moments import rfc3339
 from muster.domain.model.reading import Known
@@ -43,12 +43,17 @@ def card(shown: CardView, vendor: str | None, findings: Sequence[Finding], nodes
         place=record.place or None,
         findings=[d.FindingRef(id=each.id, kind=each.kind.value) for each in findings],
         readings=readings(shown.readings, shown.now),
+        together={key: _together(key, told) for key, told in together(shown).items()},
         devices=[device(shown, part, name) for part in shown.devices],
         partitions=[partition(shown, part, name) for part in shown.partitions],
         claims=[_claim(each, nodes, shown.now) for each in record.claims],
         increase=dict(record.increase),
         details={_told_by(place, nodes): dict(told) for place, told in record.details.items()},
     )
+
+
+def _together(key: str, told: Together) -> d.Together:
+    return d.Together(value=told.value, unit=ATTRIBUTES[key].unit.value, how=told.how.value)
 
 
 def _told_by(place: str, nodes: Mapping[str, str]) -> str:

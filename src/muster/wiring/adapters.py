@@ -16,7 +16,7 @@ from typing import Any
 
 from muster.domain.model.errors import InputError, NotFound
 from muster.domain.model.observation import Interpretation
-from muster.domain.model.source import Capture, Channel, Outcome, Read, ReaderKind, Source, SourceId, WitnessClass
+from muster.domain.model.source import Capture, Channel, Each, Outcome, Read, ReaderKind, Source, SourceId, WitnessClass
 from muster.spi.adapter import HEAD, Adapter, Interpret, Manifest, Model, Models, Recognise
 
 TREE = Path(__file__).resolve().parent.parent / "adapters"
@@ -123,7 +123,7 @@ def _source(row: Mapping[str, Any], name: str) -> Source:
         id=SourceId(row["id"]),
         adapter=name,
         reader=ReaderKind(row["reader"]),
-        reads=tuple(Read(locator=tuple(r["locator"]), format=r["format"]) for r in row["reads"]),
+        reads=_reads(row["reads"]),
         channel=Channel(row.get("channel", Channel.IN_BAND)),
         witness=WitnessClass(row.get("witness", WitnessClass.DRIVER)),
         cadence=timedelta(seconds=row.get("cadence_s", 60)),
@@ -134,6 +134,19 @@ def _source(row: Mapping[str, Any], name: str) -> Source:
         search=tuple(row.get("search", ())),
         install=row.get("install", ""),
     )
+
+
+def _reads(rows: Sequence[Mapping[str, Any]]) -> tuple[Read, ...]:
+    """The reads of a source; those that are repeated stand last, and each names the format of one before it."""
+    found: list[Read] = []
+    for row in rows:
+        each = Each(of=row["each"]["of"], find=row["each"]["find"]) if "each" in row else None
+        if each is not None and each.of not in {read.format for read in found}:
+            raise ValueError(f"each: no earlier read brings {each.of!r}")
+        if each is None and any(read.each for read in found):
+            raise ValueError("reads with each stand last")
+        found.append(Read(locator=tuple(row["locator"]), format=row["format"], each=each))
+    return tuple(found)
 
 
 def read_models(folder: Path) -> dict[str, Model]:

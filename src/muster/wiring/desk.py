@@ -20,8 +20,8 @@ class Keeper(Protocol):
     def report(self, doc: ReportDoc, now: float) -> AnswerDoc:
         """Takes a report in."""
 
-    def act(self, doc: ActDoc, now: float) -> list[str]:
-        """Carries out an operator's word; ids of the cards touched. Raises NotFound, Ambiguous, Conflict, InputError."""
+    def act(self, doc: ActDoc, now: float, *, dry_run: bool = False) -> list[str]:
+        """Carries out an operator's word, or only tries it; ids of the cards touched. Raises NotFound, Ambiguous, Conflict, InputError."""
 
     def tick(self, now: float) -> None:
         """Lets time pass: silences and settle times."""
@@ -49,10 +49,10 @@ class Desk:
         with self.lock:
             return self.keeper.report(doc, self.clock())
 
-    def act(self, doc: ActDoc) -> list[str]:
-        """Carries out an act, one at a time."""
+    def act(self, doc: ActDoc, *, dry_run: bool = False) -> list[str]:
+        """Carries out an act, or only tries it, one at a time."""
         with self.lock:
-            return self.keeper.act(doc, self.clock())
+            return self.keeper.act(doc, self.clock(), dry_run=dry_run)
 
     def acknowledge(self, finding: str, by: str, reason: str) -> FindingRow:
         """Acknowledges a finding, one at a time."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from muster.domain.model.errors import InputError
 from muster.domain.model.observation import Interpretation, Role
 from muster.domain.model.reading import Known, Reading
 from muster.domain.model.source import CAPTURE_LIMIT, Capture, Outcome, SourceId
+from muster.formats.shape import first_misfit, lacking, printed_version
+from muster.formats.text import decode
 from muster.readers.recorded import load_machine
 from muster.spi.adapter import HEAD, Adapter
 from muster.wiring.adapters import adapter, adapters, claims, known_vendors, unread
@@ -47,12 +49,7 @@ def interpret_file(path: Path, name: str | None, format_: str | None) -> dict[st
             answers = [(each, form, each.interpret([replace(capture, format=form)])) for each, form in found]
             best = max(answers, key=lambda a: (len(a[2].observations), len(a[2].events)))
             return document(best[0].manifest.name, best[2], best[1])
-        known = (
-            ", ".join(sorted(chosen.manifest.formats))
-            if chosen
-            else ", ".join(f"{a.manifest.name}: {' '.join(sorted(a.manifest.formats))}" for a in adapters())
-        )
-        return document(name or "", unread("", f"no format fits; formats known: {known}; first line: {_first(capture.payload)}"), "")
+        return document(name or "", _nothing_fits([capture]), "")
     if chosen is None:
         chosen = next((a for a in adapters() if format_ in a.manifest.formats), None)
         if chosen is None:
@@ -62,7 +59,13 @@ def interpret_file(path: Path, name: str | None, format_: str | None) -> dict[st
 
 def interpret_folder(path: Path, name: str | None) -> list[dict[str, Any]]:
     """One document per adapter and source that has something to say of a recorded machine, or of a folder of one round's captures."""
-    return [document(each.manifest.name, told, told.format) for each, _source, told in read_folder(path, name)]
+    found = [document(each.manifest.name, told, told.format) for each, _source, told in read_folder(path, name)]
+    if found or (path / "machine.toml").exists():
+        return found
+    files = [capture_file(file) for file in sorted(path.rglob("*")) if file.is_file()]
+    if not files:
+        raise InputError(f"{path}: there is no file in the folder", hint="name a recorded machine, or a folder of a tool's outputs")
+    return [document(name or "", _nothing_fits(files), "")]
 
 
 def read_folder(path: Path, name: str | None) -> Iterator[tuple[Adapter, SourceId, Interpretation]]:
@@ -93,9 +96,20 @@ def _machine(path: Path, chosen: Sequence[Adapter]) -> Iterator[tuple[Adapter, S
                 yield each, source, each.interpret(told)
 
 
-def _first(payload: bytes) -> str:
-    line = payload[:2000].split(b"\n", 1)[0].decode("utf-8", errors="replace")
-    return repr(line[:100])
+def _nothing_fits(captures: Sequence[Capture]) -> Interpretation:
+    """What is said of files that no adapter recognises: the version one of them prints, and the first line of the first that has words."""
+    odd = next((odd for capture in captures if (odd := first_misfit(capture.payload))), "")
+    what = "no format fits" if any(capture.payload.strip() for capture in captures) else "nothing is in it"
+    version = next((told for capture in captures if (told := printed_version(decode(capture.payload[:HEAD])))), "")
+    return replace(unread("", lacking(what, odd)), tool_version=version)
+
+
+def why_unreadable(told: Mapping[str, Any]) -> str:
+    """Why a document could not be read, for a person: the tool's version as printed, the first that did not fit, and the formats that are known."""
+    own = [each for each in adapters() if each.manifest.name == told["adapter"]]
+    formats = (f"{each.manifest.name}: {', '.join(sorted(each.manifest.formats))}" for each in own or adapters())
+    version = f"tool version {told['tool_version']}" if told.get("tool_version") else "no tool version printed"
+    return f"unreadable ({version}): {told.get('detail') or 'nothing fits'}; formats known: {'; '.join(formats)}"
 
 
 def document(name: str, told: Interpretation, form: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from muster.domain.decide.view import Apart, CardView, view
 from muster.domain.model.policy import Policy
 from muster.domain.model.reading import Known
 from muster.domain.model.roll import Finding, Word
+from muster.domain.model.source import Outcome, ReaderKind
 from muster.services.inventory import Inventory
 from muster.spi.adapter import Adapter
 from muster.spi.store import CurrentValue, RollReader
@@ -22,7 +23,7 @@ from muster.wire import documents, shown
 from muster.wire.report import NodeDoc
 from muster.wiring.adapters import known_vendors
 from muster.wiring.agent import CLOCK, boot_id
-from muster.wiring.survey import Seen, Survey, survey
+from muster.wiring.survey import NOTHING, Seen, Survey, survey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,18 @@ class Scan:
 def scan(machine: Path | None = None, outside: Sequence[str] = (), *, root: str = "/") -> Scan:
     """Looks at this machine, or at a recorded one. Raises NotFound or InputError for a recording that cannot be used."""
     found = survey(machine, outside, root=root)
-    return Scan(node=found.eyes.node, cards=merged(found), seen=found.seen())
+    cards = merged(found)
+    return Scan(node=found.eyes.node, cards=cards, seen=found.seen() if cards else [*found.seen(), *_logs(found)])
+
+
+def _logs(found: Survey) -> Iterator[Seen]:
+    """Logs of a recording, which a scan does not read: the reason why one that has nothing else shows no card."""
+    read = {each.source.id for each in found.rounds}
+    for adapter in found.eyes.adapters if found.eyes.real is None else ():
+        for source in adapter.sources:
+            if source.reader is ReaderKind.STREAM and source.id not in read:
+                why = "a log: it tells what happened to cards, and lists none"
+                yield Seen(source=source.id, adapter=adapter.manifest.name, state=NOTHING, outcome=Outcome.NO_DEVICES.value, why=why)
 
 
 def merged(found: Survey) -> list[documents.Card]:

@@ -60,7 +60,8 @@ def create(name: str, into: Path, *, tree: bool) -> Made:
         files.append(_expected(folder, package, tree=tree))
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}", hint="choose a folder you may write, with --in") from error
-    return Made(tuple(files), f"`muster adapter check {name}` checks it; README.md says where to begin")
+    listed = "; `make docs` puts it into the support table and the reference" if tree else ""
+    return Made(tuple(files), f"`muster adapter check {name}` checks it{listed}; README.md says where to begin")
 
 
 def _words(name: str, package: str, *, tree: bool) -> dict[str, str]:
@@ -81,7 +82,7 @@ def _written(folder: Path, files: Mapping[str, str], words: Mapping[str, str]) -
         text = _filled((TEMPLATE / source).read_text(encoding="utf-8"), words)
         path = folder / _filled(target, words)
         path.parent.mkdir(parents=True, exist_ok=True)
-        head = "# SPDX-License-Identifier: Apache-2.0\n" if path.suffix == ".py" else ""
+        head = "# SPDX-License-Identifier: Apache-2.0\n" if path.suffix in (".py", ".toml") else ""
         path.write_text(head + text.rstrip("\n") + "\n", encoding="utf-8")
         yield path
 

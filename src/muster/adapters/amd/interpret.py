@@ -22,6 +22,7 @@ from muster.adapters.amd import (
     parse_rocm,
     parse_smi,
     parse_tables,
+    seen,
 )
 from muster.adapters.amd.parse_library import from_library
 from muster.adapters.amd.parse_smi import Listing
@@ -33,6 +34,7 @@ from muster.domain.model.gather import Gather, Thing
 from muster.domain.model.names import NameKind, names
 from muster.domain.model.observation import Event, Interpretation, Observation, Subject
 from muster.domain.model.source import Capture, Outcome
+from muster.formats.shape import lacking, sentences
 from muster.formats.text import decode
 from muster.spi.adapter import HEAD, Models
 
@@ -67,6 +69,7 @@ class _Round:
     cut: bool = False
     empty: bool = False
     version: str = ""
+    news: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     node: dict[str, str] = field(default_factory=dict)
     """Versions told once for all cards of the host, by attribute key."""
@@ -90,15 +93,26 @@ def interpret(captures: Sequence[Capture], models: Models) -> Interpretation:
             card.named(index=card.key)
         observations.extend(card.observations(ordinal))
     outcome, detail = _outcome(told, captures, bool(cards))
+    if outcome is Outcome.UNREADABLE:
+        detail = _misfit(told, [capture.payload for capture in captures if capture.failure is None], detail)
     return Interpretation(
         outcome=outcome,
         complete=outcome is Outcome.DEVICES and told.whole and not told.cut,
         format=told.formats[0] if told.formats else "",
         detail=detail,
         tool_version=told.version,
+        unknown_shape=sentences(*told.news),
         observations=tuple(observations),
         events=tuple(told.events),
     )
+
+
+def _misfit(told: _Round, payloads: Sequence[bytes], detail: str) -> str:
+    """What a person needs to know of texts that no parser fits: their version, and where they leave what is known."""
+    if not told.version:
+        told.version = seen.printed(payloads)
+        told.news.append(seen.of_tool(told.version))
+    return lacking(detail, seen.misfit(payloads))
 
 
 def _named(cards: list[Thing], short: bool) -> list[Thing]:
@@ -193,7 +207,9 @@ def _listing(told: _Round, capture: Capture, found: Listing, *, whole: bool) -> 
         observe_smi.observe(card, record)
         observe_metric.observe(card, record)
     told.node.update(found.node)
-    told.version = told.version or found.node.get("tool.version", "")
+    version = found.node.get("tool.version", "")
+    told.version = told.version or version
+    told.news.append(seen.news(version, found))
     _mark(told, capture, whole=whole and bool(found.records) and not found.short, cut=found.cut)
     told.empty = told.empty or found.empty
 
@@ -247,6 +263,8 @@ def _firmware(told: _Round, capture: Capture) -> None:
 
 def _exporter(told: _Round, capture: Capture) -> None:
     observe_exporter.observe(told.gather, capture.payload)
+    if not told.gather.cards:
+        told.news.append(seen.of_page(capture.payload))
 
 
 def _kernel(told: _Round, capture: Capture) -> None:

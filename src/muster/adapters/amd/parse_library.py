@@ -27,7 +27,7 @@ def from_library(payload: bytes) -> Listing | None:
     if word(head.get("rocm")):
         node["runtime.version"] = str(head["rocm"])
     records = tuple(_record(place, gpu) for place, gpu in enumerate(gpus) if isinstance(gpu, Mapping))
-    return Listing(records, document.cut, node=node, empty=not gpus)
+    return Listing(records, document.cut, node=node, empty=not gpus, roots=tuple(map(str, document.value)))
 
 
 def _record(place: int, gpu: Mapping[str, Any]) -> Record:

@@ -39,6 +39,8 @@ class Listing:
     node: Mapping[str, str] = field(default_factory=dict)
     empty: bool = False
     """The tool printed an empty list."""
+    roots: tuple[str, ...] = ()
+    """Keys at the root of the documents, where that is no row."""
 
 
 def from_json(payload: bytes) -> Listing | None:
@@ -56,7 +58,8 @@ def from_json(payload: bytes) -> Listing | None:
     if cut:
         records = _without_stump(records)
     empty = not records and any(d.value in ([], {"gpu_data": []}) for d in found)
-    return Listing(tuple(records), cut or strange, node=node, empty=empty)
+    roots = dict.fromkeys(str(key) for d in found if isinstance(d.value, Mapping) and _index(d.value) is None for key in d.value)
+    return Listing(tuple(records), cut or strange, node=node, empty=empty, roots=tuple(roots))
 
 
 def _versions(value: Any) -> dict[str, str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from muster.adapters.huawei import observe_dcmi, observe_exporter, observe_logs, observe_npu, parse_exporter, parse_logs, parse_samples, parse_text
+from muster.adapters.huawei import observe_dcmi, observe_exporter, observe_logs, observe_npu, parse_exporter, parse_logs, parse_samples, parse_text, seen
 from muster.adapters.huawei.catalogue import add_models
 from muster.adapters.huawei.failures import outcome_of
 from muster.adapters.huawei.recognise import DCMI, EXPORTER, INFO, LOG, SAMPLES
@@ -17,6 +17,7 @@ from muster.domain.model.observation import Event, Interpretation, Observation
 from muster.domain.model.source import Capture, Outcome
 from muster.formats import jsontext
 from muster.formats.prometheus import samples
+from muster.formats.shape import lacking, sentences
 from muster.formats.text import decode, lines
 from muster.spi.adapter import Models
 
@@ -43,6 +44,7 @@ def _together(told: Sequence[Interpretation]) -> Interpretation:
         complete=any(each.complete for each in told),
         detail="; ".join(dict.fromkeys(each.detail for each in told if each.detail)),
         tool_version=next((each.tool_version for each in told if each.tool_version), ""),
+        unknown_shape=sentences(*(each.unknown_shape for each in told)),
         observations=tuple(observation for each in told for observation in each.observations),
         events=tuple(event for each in told for event in each.events),
     )
@@ -62,12 +64,17 @@ def _texts(captures: Sequence[Capture], models: Models) -> Interpretation:
             parse_text.read(lines(capture.stderr[:8192]), said)
     found = observe_npu.gather(said)
     outcome, detail = outcome_of(captures, said, len(found.cards))
+    payloads = [capture.payload for capture in captures if capture.format != SAMPLES]
+    if outcome is Outcome.UNREADABLE:
+        detail = lacking(detail, seen.misfit(capture.payload for capture in captures))
+        said.tool = said.tool or next(filter(None, map(seen.printed, payloads)), "")
     whole = said.whole or (said.ended and all(c.exit_status == 0 for c in captures))
     return Interpretation(
         outcome=outcome,
         complete=outcome is Outcome.DEVICES and whole and not said.cut and not said.soft_sliced,
         detail=detail,
         tool_version=said.tool,
+        unknown_shape=seen.news(said, payloads),
         counts={Level.CARD: said.total} if said.total is not None else {},
         observations=_observations(found, models),
     )
@@ -76,11 +83,11 @@ def _texts(captures: Sequence[Capture], models: Models) -> Interpretation:
 def _dcmi(capture: Capture, models: Models) -> Interpretation:
     document = jsontext.first(capture.payload)
     if document is None or not isinstance(document.value, dict):
-        return Interpretation(outcome=Outcome.UNREADABLE, detail="no JSON document")
+        return Interpretation(outcome=Outcome.UNREADABLE, detail=seen.first_of(capture.payload, "no JSON document"), tool_version=seen.printed(capture.payload))
     found, told = observe_dcmi.gather(document.value)
     if document.cut:
         told = replace(told, outcome=Outcome.PARTIAL if found.cards else Outcome.UNREADABLE, complete=False, detail="the document is cut")
-    return replace(told, observations=_observations(found, models))
+    return replace(told, unknown_shape=seen.of_snapshot(document.value), observations=_observations(found, models))
 
 
 def _exporter(capture: Capture, models: Models) -> Interpretation:
@@ -89,12 +96,18 @@ def _exporter(capture: Capture, models: Models) -> Interpretation:
     page = parse_exporter.read(samples(payload))
     found, counts = observe_exporter.gather(page)
     promised = counts.get(Level.DEVICE)
+    news = seen.of_page(page, payload)
     short = promised is not None and len(page.chips) < promised
     if not page.chips:
         outcome = Outcome.NO_DEVICES if promised == 0 else Outcome.UNREADABLE
-        return Interpretation(outcome=outcome, counts=counts, detail="no sample of a chip")
+        detail = "no sample of a chip" if outcome is Outcome.NO_DEVICES else seen.first_of(payload, "no sample of a chip")
+        return Interpretation(outcome=outcome, counts=counts, detail=detail, tool_version=page.version or seen.printed(payload), unknown_shape=news)
     return Interpretation(
-        outcome=Outcome.PARTIAL if short or not ended else Outcome.DEVICES, counts=counts, tool_version=page.version, observations=_observations(found, models)
+        outcome=Outcome.PARTIAL if short or not ended else Outcome.DEVICES,
+        counts=counts,
+        tool_version=page.version,
+        unknown_shape=news,
+        observations=_observations(found, models),
     )
 
 
@@ -109,7 +122,8 @@ def _log(capture: Capture, models: Models) -> Interpretation:
     else:
         found = observe_logs.soft_share(parse_logs.settings(text))
     outcome = Outcome.DEVICES if found.cards else Outcome.UNREADABLE
-    return Interpretation(outcome=outcome, detail="" if found.cards else "the log names no NPU", observations=_observations(found, models), events=events)
+    detail = "" if found.cards else seen.first_of(capture.payload, "the log names no NPU")
+    return Interpretation(outcome=outcome, detail=detail, observations=_observations(found, models), events=events)
 
 
 def _observations(found: Gather, models: Models) -> tuple[Observation, ...]:

@@ -203,8 +203,11 @@ def _address(chip: _Chip) -> str | None:
 
 
 def _name(npu: _Npu) -> str:
+    """The name: the summary's, but the mapping's where that is the same with the maker's word before it, so that all sources of a card say one name."""
     parts = [npu.own, *npu.chips.values()]
-    for key in ("name", "chip name", "npu name"):
+    said = {key: {part.fields[key][1] for part in parts if key in part.fields} for key in ("name", "chip name")}
+    fuller = bool(said["name"]) and said["chip name"] == {f"Ascend {each}" for each in said["name"]}
+    for key in ("chip name", "name") if fuller else ("name", "chip name", "npu name"):
         for part in parts:
             text = part.fields.get(key, ("", ""))[1]
             if text and marker(text) is None:

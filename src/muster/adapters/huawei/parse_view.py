@@ -17,6 +17,10 @@ _PAIR = re.compile(r"^\s*([A-Za-z][A-Za-z0-9 ()/%._-]{0,60}?)\s*:(?:\s+|$)(.*)$"
 _MORE = re.compile(r"^\s+:\s*(.*)$")
 _PROCESS = re.compile(r"Process id\s*:\s*(\d{1,18})\s+Process name\s*:\s*(.*?)\s*Process memory\(MB\)\s*:\s*(\d+)", re.IGNORECASE)
 _NO_PROCESS = re.compile(r"^\s*No (?:running )?process", re.IGNORECASE)
+_SUMMED = re.compile(r"(?:error count|err cnt|pages count)$", re.IGNORECASE)
+"""Counters that are added up over memories: of a block that was cut the sum would be too small."""
+_USAGE = re.compile(r"^\s*Usage\b", re.IGNORECASE)
+"""What the tool prints for a card that is lost, or for a view that it does not know."""
 _CONTROLLERS = {"mcu", "3559"}
 SIGNS = re.compile(
     r"^\s*(?:NPU ID|Chip ID|Chip Count|Total Count|Card Count|Health Status|Health|HBM Capacity\(MB\)|DDR Capacity\(MB\)|"
@@ -117,6 +121,9 @@ class _View:
             self.said.cut = True
             self.held = {key: text for key, text in self.held.items() if key.lower() in _OF_BOARD}
             self.processes = []
+        if self.count and not self.closed and any(_SUMMED.search(key) for key in self.held):
+            self.said.cut = True
+            self.held = {key: text for key, text in self.held.items() if not _SUMMED.search(key)}
         if self.leading is False and self.asked is None:
             self.chip = None
         self._flush()
@@ -151,7 +158,7 @@ def read(lines: Sequence[str], said: Said, npu: str | None = None, chip: str | N
     ``npu`` and ``chip`` are what the command asked for; ``open_end`` says that the last line has no line end, so that its value may be cut.
     """
     body = [line for line in lines if not line.lstrip().startswith(("|", "+", "["))]
-    if npu is None and not any(SIGNS.match(line) for line in body):
+    if not any(SIGNS.match(line) for line in body) and (npu is None or any(_USAGE.match(line) for line in body)):
         return False
     view = _View(said, npu, chip)
     if open_end and body and lines and body[-1] == lines[-1] and body[-1].strip():

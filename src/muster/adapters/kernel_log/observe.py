@@ -16,6 +16,7 @@ from muster.domain.model.names import names
 from muster.domain.model.observation import Event, Interpretation, Subject
 from muster.domain.model.source import Capture, Outcome
 from muster.formats.kernel_log import Entry, entries
+from muster.formats.shape import first_misfit, lacking
 from muster.spi.adapter import Models
 
 BOOTED = "booted_at"
@@ -36,7 +37,8 @@ def interpret(captures: Sequence[Capture], models: Models) -> Interpretation:
         read += len(found)
         told.extend(_events(found, _time(capture.context.get(BOOTED, ""))))
     if not read and any(capture.payload for capture in captures):
-        return Interpretation(outcome=Outcome.UNREADABLE, format=FORMAT, detail="no line of a kernel log")
+        odd = (first_misfit(capture.payload) for capture in captures)
+        return Interpretation(outcome=Outcome.UNREADABLE, format=FORMAT, detail=lacking("no line of a kernel log", next(filter(None, odd), "")))
     return Interpretation(outcome=Outcome.DEVICES, format=FORMAT, events=tuple(told))
 
 

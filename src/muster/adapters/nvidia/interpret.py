@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from muster.adapters.nvidia import parse_csv, parse_kernel, parse_list, parse_nvml, parse_prometheus, parse_q, parse_rows, parse_table, parse_xml
+from muster.adapters.nvidia import parse_csv, parse_kernel, parse_list, parse_nvml, parse_prometheus, parse_q, parse_rows, parse_table, parse_xml, seen
 from muster.adapters.nvidia.board import Board, Listing
 from muster.adapters.nvidia.failures import failure, lost
 from muster.adapters.nvidia.observe import say
@@ -20,6 +20,7 @@ from muster.domain.model.names import names, pci_address
 from muster.domain.model.observation import Event, Interpretation, Subject
 from muster.domain.model.reading import Why
 from muster.domain.model.source import Capture, Outcome
+from muster.formats.shape import lacking, sentences
 from muster.spi.adapter import HEAD, Models
 
 _PARSERS: dict[str, Callable[[bytes], Listing]] = {
@@ -48,6 +49,7 @@ class _Round:
     detail: list[str] = field(default_factory=list)
     attached: int | None = None
     version: str = ""
+    news: list[str] = field(default_factory=list)
     form: str = ""
 
 
@@ -64,6 +66,7 @@ def interpret(captures: Sequence[Capture], models: Models) -> Interpretation:
         format=told.form,
         detail="; ".join(dict.fromkeys(told.detail))[:400],
         tool_version=told.version,
+        unknown_shape=sentences(*told.news),
         counts={Level.CARD: told.attached} if told.attached is not None else {},
         observations=observations,
         events=tuple(told.events),
@@ -81,8 +84,12 @@ def _one(capture: Capture, models: Models, told: _Round) -> None:
         _fail(told, Outcome.DEVICES, "")
         return
     listing, outcome = _listing(capture, form)
+    told.news.append(seen.news(form, capture.payload, listing))
+    told.version = told.version or listing.head.get("tool_version", "") or listing.head.get("driver_version", "")
     if not listing.boards and outcome is None and form not in ("nvidia-smi-version", "nvidia-smi-profiles"):
         outcome = _why_empty(capture, listing, told)
+    if outcome is Outcome.UNREADABLE:
+        _misfit(capture, form, listing, told)
     if outcome is not None:
         _fail(told, outcome, listing.note, whole=outcome is Outcome.NO_DEVICES)
         return
@@ -104,6 +111,14 @@ def _listing(capture: Capture, form: str) -> tuple[Listing, Outcome | None]:
     return listing, None
 
 
+def _misfit(capture: Capture, form: str, listing: Listing, told: _Round) -> None:
+    """What a person needs to know of a text that no parser fits: its version, and where it leaves what is known."""
+    told.version = told.version or seen.version(listing, capture.payload)
+    tool, _, number = told.version.rpartition(" ")
+    told.news.append(seen.DRIVERS.news(number) if tool.lower() == "nvidia-smi" else "")
+    told.detail.append(lacking(f"no card in {len(capture.payload)} bytes of {form or 'text'}", seen.misfit(form, capture.payload)))
+
+
 def _why_empty(capture: Capture, listing: Listing, told: _Round) -> Outcome | None:
     """The outcome of a text without cards; None when cards that were lost are named, which is a listing of its own."""
     if lost(capture.payload, capture.stderr):
@@ -118,7 +133,6 @@ def _why_empty(capture: Capture, listing: Listing, told: _Round) -> Outcome | No
     if code in _EXITS:
         told.detail.append(f"exit status {code}")
         return _EXITS[code]
-    told.detail.append(f"no card in {len(capture.payload)} bytes of {capture.format or 'text'}")
     return Outcome.UNREADABLE
 
 
@@ -158,7 +172,6 @@ def _take(capture: Capture, form: str, listing: Listing, models: Models, told: _
         told.detail.append("the text was cut or is broken")
     told.whole.append(listing.whole and not gone and not capture.cut and form not in _NO_LISTING)
     told.attached = listing.attached if told.attached is None else told.attached
-    told.version = told.version or listing.head.get("tool_version", "") or listing.head.get("driver_version", "")
 
 
 def _add_lost(capture: Capture, listing: Listing) -> None:

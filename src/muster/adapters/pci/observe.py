@@ -14,6 +14,7 @@ from muster.domain.model.gather import Gather, Thing
 from muster.domain.model.observation import Interpretation, Role
 from muster.domain.model.reading import Absent, Known, Reading, Why
 from muster.domain.model.source import Capture, Outcome
+from muster.formats.shape import first_misfit, lacking
 from muster.spi.adapter import Models
 
 KNOWN_VENDORS = "known_vendors"
@@ -31,7 +32,8 @@ def interpret(captures: Sequence[Capture], models: Models) -> Interpretation:
             functions.setdefault(address, function)
     form = captures[0].format if captures else ""
     if not functions:
-        return Interpretation(outcome=Outcome.UNREADABLE, format=form, detail="no PCI function in it")
+        odd = (first_misfit(capture.payload) for capture in captures)
+        return Interpretation(outcome=Outcome.UNREADABLE, format=form, detail=lacking("no PCI function in it", next(filter(None, odd), "")))
     return _told(functions.values(), _known(captures), form, whole=_whole(captures, functions.values()))
 
 

@@ -252,7 +252,7 @@ def _sliced(rows: list[_Row]) -> frozenset[str]:
 
 
 def _fold_slots(cards: list[_Row]) -> list[_Row]:
-    """Without an address, one serial in one slot is one card, however often it is listed."""
+    """Rows that give no address are one card for each pair of serial and slot, however often it is listed."""
     seen: dict[tuple[str, str], _Row] = {}
     kept: list[_Row] = []
     for row in cards:

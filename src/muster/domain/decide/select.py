@@ -6,8 +6,10 @@ An absent value makes a comparison neither true nor false: such a row is not sel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, TypeAlias
 
@@ -125,5 +127,23 @@ def _weight(value: Any) -> tuple[int, Any]:
     if isinstance(value, bool | int | float) and value == value:
         return 0, value
     if isinstance(value, str):
-        return 1, value
+        return 1, _natural(value)
     return 2, 0
+
+
+_RUNS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-9a-f])(?![0-9a-z])|([0-9]{1,18})")
+"""Bus addresses and runs of digits."""
+
+
+@lru_cache(maxsize=65_536)
+def _natural(text: str) -> tuple[Any, ...]:
+    """A text as people order it: digits by their number (``node-2`` before ``node-10``), bus addresses by theirs; equal ones by their letters."""
+    parts: list[tuple[int, Any]] = []
+    at = 0
+    for run in _RUNS.finditer(text):
+        if run.start() > at:
+            parts.append((1, text[at : run.start()]))
+        digits = run.group(5)
+        parts += [(0, int(digits))] if digits else [(0, int(each, 16)) for each in run.groups()[:4]]
+        at = run.end()
+    return (*parts, (1, text[at:])), text

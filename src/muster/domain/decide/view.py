@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
 
 from muster.domain.decide.choose import Shown, choose
 from muster.domain.model.attributes import ATTRIBUTES, Level
@@ -35,6 +37,27 @@ class CardView:
     partitions: tuple[PartView, ...]
     seen_by: tuple[str, ...]
 
+
+class How(StrEnum):
+    """How the devices of a card make one number."""
+
+    SUM = "sum of devices"
+    MOST = "most of devices"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """What the devices of a card say together. It is no reading: no source told it."""
+
+    value: int | float
+    how: How
+
+
+OF_DEVICES: Mapping[str, How] = {
+    **dict.fromkeys(("memory.total", "memory.used", "memory.free", "power.draw"), How.SUM),
+    **dict.fromkeys(("utilization.core", "temperature.core"), How.MOST),
+}
+"""Attributes that devices can say together for their card."""
 
 Apart = Mapping[str, Mapping[tuple[str, str], Mapping[str, Word]]]
 """Gauges and counters kept apart from the record: subject, then (node, source), then attribute."""
@@ -81,8 +104,33 @@ def _placed(voice: Voice, node: str | None) -> Voice:
     return replace(voice, words={key: word for key, word in voice.words.items() if key not in _OF_THE_PLACE})
 
 
+def together(card: CardView) -> dict[str, Together]:
+    """What the devices say together, of each attribute that the card itself does not know and that every one of its devices tells."""
+    return {key: told for key in OF_DEVICES if (told := of_devices(card, key)) is not None}
+
+
+def of_devices(card: CardView, key: str) -> Together | None:
+    """What the devices of a card say together of one attribute; None where the card knows it, a device does not, or there is no device."""
+    how = OF_DEVICES.get(key)
+    if how is None or not card.devices or _number(card.readings.get(key)) is not None:
+        return None
+    parts = [number for device in card.devices if (number := _number(device.readings.get(key))) is not None]
+    if len(parts) < len(card.devices):
+        return None
+    return Together(value=sum(parts) if how is How.SUM else max(parts), how=how)
+
+
+def value(card: CardView, key: str) -> Any:
+    """The value of an attribute as lists compare it: the card's own, else that of its devices together; None where neither is known."""
+    own = card.readings.get(key)
+    if own is not None and isinstance(own.reading, Known):
+        return own.reading.value
+    told = of_devices(card, key)
+    return told.value if told is not None else None
+
+
 def total(cards: Iterable[CardView], key: str) -> float:
-    """Sum over present, counted cards: the board's reading, and only where there is none the sum over its devices. Stale values count; absent ones do not."""
+    """Sum over present, counted cards. A card gives its own reading; one without gives what its devices add up to. Stale values count, absent ones do not."""
     return sum(
         found for each in cards if each.record.presence is Presence.PRESENT and not each.record.aside for found in (_of(each, key),) if found is not None
     )
@@ -96,7 +144,7 @@ def _of(card: CardView, key: str) -> float | None:
     return sum(parts) if parts else None
 
 
-def _number(shown: Shown | None) -> float | None:
+def _number(shown: Shown | None) -> int | float | None:
     if shown is None or not isinstance(shown.reading, Known):
         return None
     value = shown.reading.value

@@ -27,7 +27,6 @@ _TROUBLES = {
     413: "Too large",
     415: "Another media type is wanted",
     421: "This server does not answer to that host name",
-    422: "A parameter does not fit",
     500: "An unexpected error",
     503: "Something does not answer now",
 }
@@ -39,9 +38,9 @@ def ref(name: str) -> dict[str, Any]:
 
 
 def answers(schema: dict[str, Any], about: str, *troubles: int, media: str = "application/json") -> dict[str, Any]:
-    """The keyword arguments of a route that answers ``schema`` or one of the problems ``troubles`` (421, 422, 500 and 503 always)."""
+    """The keyword arguments of a route that answers ``schema`` or one of the problems ``troubles`` (400, 421, 500 and 503 always)."""
     responses: dict[int | str, dict[str, Any]] = {200: {"description": about, "content": {media: {"schema": schema}}}}
-    for status in sorted({*troubles, 421, 422, 500, 503}):
+    for status in sorted({*troubles, 400, 421, 500, 503}):
         responses[status] = {"description": _TROUBLES[status], **_PROBLEM}
     return {"responses": responses, "response_model": None}
 

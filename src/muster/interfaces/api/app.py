@@ -7,12 +7,13 @@ from ipaddress import ip_address
 from typing import Any
 
 import msgspec
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from muster.interfaces.api import cards, changes, findings, parts, places, problems, summary, writing
 from muster.interfaces.api.answers import SELECTED, page_schema
+from muster.interfaces.api.params import known_only
 from muster.wire import documents as d
 from muster.wire import exchange as x
 from muster.wire.report import AnswerDoc, ReportDoc
@@ -38,7 +39,15 @@ class Api(FastAPI):
 
 def build(desk: Desk, hosts: frozenset[str] = HOSTS) -> FastAPI:
     """The API on ``desk``."""
-    app = Api(title="Muster", version=desk.version or "0", docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False)
+    app = Api(
+        title="Muster",
+        version=desk.version or "0",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        redirect_slashes=False,
+        dependencies=[Depends(known_only)],
+    )
     app.state.desk = desk
     problems.install(app)
     for room in (cards, parts, places, changes, findings, writing, summary):
@@ -51,6 +60,8 @@ def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, with the schemas of all documents."""
     if app.openapi_schema is None:
         told = get_openapi(title=app.title, version="v1", description=_ABOUT, routes=app.routes, openapi_version="3.1.0")
+        for each in (operation for path in told["paths"].values() for operation in path.values()):
+            each["responses"].pop("422", None)  # what does not fit is a problem of status 400
         told["components"] = {"schemas": dict(sorted(schemas().items()))}
         app.openapi_schema = told
     return app.openapi_schema

@@ -10,13 +10,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 
 from muster.domain.decide.select import Lookup
-from muster.domain.decide.view import CardView
+from muster.domain.decide.view import OF_DEVICES, CardView, value
 from muster.domain.model.attributes import ATTRIBUTES
 from muster.domain.model.errors import InputError
 from muster.domain.model.filters import Fields, Shape
 from muster.domain.model.moments import moment, rfc3339
 from muster.domain.model.observation import Role
-from muster.domain.model.reading import Known
 from muster.domain.model.roll import CardRecord, Finding, Presence
 from muster.interfaces.api.answers import AtDesk, answers, answers_page, ref
 from muster.interfaces.api.changes import change_page
@@ -64,8 +63,7 @@ class CardRow:
 
     def _at(self, path: str) -> Any:
         if path in ATTRIBUTES:
-            found = self.shown.readings.get(path) if self.shown else None
-            return found.reading.value if found is not None and isinstance(found.reading, Known) else None
+            return value(self.shown, path) if self.shown else None
         record = self.record
         match path:
             case "name":
@@ -90,8 +88,8 @@ class CardRow:
                 return self._plain(getattr(record, path))
 
     @staticmethod
-    def _plain(value: Any) -> Any:
-        return value if value is None or isinstance(value, tuple | float | bool) else str(value) or None
+    def _plain(told: Any) -> Any:
+        return told if told is None or isinstance(told, tuple | float | bool) else str(told) or None
 
 
 def listed(records: Sequence[CardRecord], role: str, retired: bool, asked: Collection[str]) -> list[CardRecord]:
@@ -106,7 +104,7 @@ def listed(records: Sequence[CardRecord], role: str, retired: bool, asked: Colle
 def rows(then: Then, records: Sequence[CardRecord], asked: frozenset[str], findings: Mapping[str, Sequence[Finding]]) -> list[CardRow]:
     """Rows of the cards, with the readings that are asked of them and no others."""
     keys = asked & ATTRIBUTES.keys() | (NAMED if _TOLD_BY_NAME & asked else frozenset())
-    sketches: Sequence[CardView | None] = then.sketches(records, keys) if keys else [None] * len(records)
+    sketches: Sequence[CardView | None] = then.sketches(records, keys, parts=not OF_DEVICES.keys().isdisjoint(keys)) if keys else [None] * len(records)
     return [CardRow(then, record, sketch, findings.get(record.id, ())) for record, sketch in zip(records, sketches, strict=True)]
 
 
@@ -118,8 +116,8 @@ def whole(then: Then, records: Sequence[CardRecord], findings: Mapping[str, Sequ
 
 @router.get("", summary="List cards", **answers_page("Card"))
 def cards(desk: AtDesk, listing: Listing, role: RoleAsked = Role.ACCELERATOR.value, retired: Retired = False) -> Response:
-    """Accelerators of every presence but retired, by node and address. Displays with `role=display`."""
-    asked = question("cards", listing, CARD_FIELDS, desk.clock(), "node,address,slot,index")
+    """Accelerators of every presence but retired, by node, slot, address and index. Displays with `role=display`."""
+    asked = question("cards", listing, CARD_FIELDS, desk.clock(), "node,slot,address,index")
     selection = Selection(listing.fields, d.Card)
     then = Then(desk=desk, at=asked.at, now=asked.now)
     findings = then.findings()

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from fastapi import Depends, Query, Request
+from fastapi.dependencies.models import Dependant
 
 from muster.domain.model.errors import InputError
 from muster.domain.model.moments import moment
@@ -59,6 +61,20 @@ def asked_time(text: str, now: float) -> float | None:
     if at > now:
         raise InputError(f"at={text} is yet to come", hint="leave it out to see the roll as it is now")
     return at
+
+
+def known_only(request: Request) -> None:
+    """Raises InputError for a query parameter that the resource does not have: what was misspelt is never passed over in silence."""
+    known = sorted(_names(request.scope["route"].dependant))
+    for name in request.query_params:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            listed = f"its parameters are {', '.join(known)}" if known else "it takes none"
+            raise InputError(f"no parameter {name!r}", hint=f"did you mean {near[0]!r}? {listed}" if near else listed)
+
+
+def _names(dependant: Dependant) -> set[str]:
+    return {each.alias for each in dependant.query_params}.union(*map(_names, dependant.dependencies))
 
 
 def asked(limit: Limit = 100, cursor: Cursor = "", filter_: Filter = "", fields: Fields = "", sort: Sort = "", at: At = "") -> Asked:

@@ -33,8 +33,9 @@ CODES = {
     413: "too_large",
     415: "unsupported_media_type",
     421: "wrong_host",
-    422: "invalid_input",
 }
+OWN = {"not_ready": 503, "unexpected": 500}
+"""Codes of answers that are no error of a request."""
 HINTS = {404: "the resources of this server are listed in /openapi.json", 405: "the header Allow names the methods that this resource knows"}
 
 log = structlog.get_logger("muster.api")
@@ -87,7 +88,7 @@ def _invalid(request: Request, error: Exception) -> Response:
     told = cast(RequestValidationError, error)
     errors = [{"in": ".".join(str(part) for part in each["loc"]), "detail": each["msg"]} for each in told.errors()]
     detail = "; ".join(f"{each['in']}: {each['detail']}" for each in errors) or "the request does not fit"
-    return answer(422, "invalid_input", detail, errors=errors, instance=request.url.path, hint="/openapi.json describes the parameters")
+    return answer(400, InputError.code, detail, errors=errors, instance=request.url.path, hint="/openapi.json describes the parameters")
 
 
 def _http(request: Request, error: Exception) -> Response:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from muster.domain.model.errors import InputError
 from muster.domain.model.moments import LATEST, rfc3339
+from muster.domain.model.names import NameKind, canonical
 from muster.domain.model.roll import ActKind
 from muster.interfaces.api.answers import AtDesk, answers, ref
 from muster.interfaces.api.paging import json_answer
@@ -87,9 +88,12 @@ async def act(desk: AtDesk, request: Request) -> Response:
     """An operator's word, which goes into the audit with `by` and `reason`.
 
     `set` values, `store` or `retire` a card, `remove_source`, or say that two cards are the `same` or `not_same`.
+    With `dry_run` it is tried, and nothing is changed. Two names of one record say by `not_same` that it is two cards.
     """
     told = await json_body(request, x.ActRequest)
-    return json_answer(x.ActAnswer(cards=await run_in_threadpool(_act, desk, told)))
+    cards = await run_in_threadpool(_act, desk, told)
+    later = told.what == ActKind.NOT_SAME and not cards
+    return json_answer(x.ActAnswer(cards=cards, takes_effect="from the next listing on" if later else "now", dry_run=told.dry_run))
 
 
 def _act(desk: Desk, told: x.ActRequest) -> list[str]:
@@ -97,24 +101,41 @@ def _act(desk: Desk, told: x.ActRequest) -> list[str]:
         raise InputError(f"what={told.what!r} is no act", hint=f"acts are {', '.join(ActKind)}")
     if not told.by.strip():
         raise InputError("by is empty", hint="say who acts; it goes into the audit")
+    card, other = _ids(desk, told.card), _ids(desk, told.other)
+    if told.what == ActKind.NOT_SAME and card and card == other:
+        card, other = _apart(desk, card["id"], str(told.card), str(told.other))
     doc = ActDoc(
         what=told.what,
         by=told.by.strip(),
-        card=_ids(desk, told.card),
-        other=_ids(desk, told.other),
+        card=card,
+        other=other,
         node=told.node,
         source=told.source,
         values=told.values,
         place=told.place,
         reason=told.reason,
     )
-    return desk.act(doc)
+    return desk.act(doc, dry_run=told.dry_run)
 
 
 def _ids(desk: Desk, said: str | dict[str, str]) -> dict[str, str]:
     if isinstance(said, dict):
         return said
     return {"id": Then(desk=desk, at=None, now=desk.clock()).card(said).id} if said else {}
+
+
+def _apart(desk: Desk, id_: str, one: str, other: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Two names of one record, each by its kind. Raises InputError where they are not two names that can part it."""
+    ids = Then(desk=desk, at=None, now=desk.clock()).card(id_).ids
+    found = [_by_kind(ids, word) for word in (one, other)]
+    if not all(found) or found[0] == found[1]:
+        raise InputError(f"{one!r} and {other!r} are one card on the roll", hint="name its two halves by their UUIDs or serials")
+    return found[0], found[1]
+
+
+def _by_kind(ids: Mapping[str, Sequence[str]], word: str) -> dict[str, str]:
+    wanted = ((kind, value) for kind in (NameKind.VENDOR_UUID, NameKind.SERIAL) for value in ids.get(kind, ()))
+    return next(({kind.value: value} for kind, value in wanted if canonical(kind, value) == canonical(kind, word)), {})
 
 
 AUDIT_LIST = {

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from muster.domain.model.errors import InputError
+from muster.domain.model.errors import Conflict, InputError, NotFound
 from muster.interfaces.cli.calls import confirm, connect, server_options
 from muster.interfaces.cli.cells import plain
 from muster.interfaces.cli.client import Client, segment
@@ -32,6 +32,7 @@ def _act_options(command: F) -> F:
     """What all acts share."""
     for option in (
         click.option("--by", default=_user, metavar="WHO", help="Who says it; left out: the user of this session."),
+        click.option("--dry-run", is_flag=True, help="Say what would be said and which cards it would change; change nothing."),
         click.option("--reason", default="", metavar="TEXT", help="Why; it is kept with the act."),
         click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the answer."),
     ):
@@ -47,9 +48,36 @@ def _client(options: Mapping[str, Any]) -> Client:
 
 
 def _say(client: Client, options: Mapping[str, Any], done: str, **act: Any) -> int:
-    """Sends one act and tells what became of it."""
-    answer = client.post("/acts", {**act, "by": options["by"], "reason": options["reason"]})
-    return _tell(answer, options, f"{done}: {', '.join(answer['cards'])}" if answer and answer.get("cards") else done)
+    """Sends one act and tells what became of it, or would become."""
+    told = {**act, "by": options["by"], "reason": options["reason"]}
+    if options["dry_run"]:
+        answer = client.post("/acts", {**told, "dry_run": True})
+        return _rehearsed(told, [_named(client, each) for each in answer["cards"]], answer, options)
+    answer = client.post("/acts", told)
+    later = answer.get("takes_effect", "now")
+    done = done if later == "now" else f"{done}; it takes effect {later}"
+    return _tell(answer, options, f"{done}: {', '.join(answer['cards'])}" if answer.get("cards") else done)
+
+
+def _rehearsed(told: Mapping[str, Any], changed: list[str], answer: Mapping[str, Any], options: Mapping[str, Any]) -> int:
+    """What an act would say, and what it would change."""
+    if options["output"] == "json":
+        write(to_json({**answer, "dry_run": True, "said": told}) + "\n")
+        return 0
+    later = answer.get("takes_effect", "now")
+    none = "no card" if later == "now" else f"no card now; it would take effect {later}"
+    note("muster: dry run, nothing is changed")
+    note(f"  would be said: {plain({key: value for key, value in told.items() if value not in (None, '')})}")
+    note(f"  would change: {', '.join(changed) or none}")
+    return 0
+
+
+def _named(client: Client, card: str) -> str:
+    """A card's name with its id; the id alone of one that is not on the roll yet."""
+    try:
+        return f"{plain(_card(client, card)['name'])} ({card})"
+    except NotFound:
+        return card
 
 
 def _tell(answer: Any, options: Mapping[str, Any], done: str) -> int:
@@ -122,7 +150,7 @@ def retire(name: str, yes: bool, **options: Any) -> int:
     """Say that a card is gone for good. It stays in history and is counted no more."""
     client = _client(options)
     card = _card(client, name)
-    confirm(f"Retire {plain(card['name'])} ({card['id']})?", yes)
+    confirm(f"Retire {plain(card['name'])} ({card['id']})?", yes or options["dry_run"])
     return _say(client, options, "retired", what="retire", card=card["id"])
 
 
@@ -150,8 +178,11 @@ def _pair(what: str, one: str, other: str, yes: bool, options: Mapping[str, Any]
     client = _client(options)
     first, second = _card(client, one), _card(client, other)
     told = "one card" if what == "same" else "two cards"
-    confirm(f"{plain(first['name'])} ({first['id']}) and {plain(second['name'])} ({second['id']}) are {told}?", yes)
-    return _say(client, options, f"said to be {told}", what=what, card=first["id"], other=second["id"])
+    joined = first["id"] == second["id"]
+    pair = f"{plain(first['name'])} ({plain(one) if joined else first['id']}) and {plain(second['name'])} ({plain(other) if joined else second['id']})"
+    confirm(f"{pair} are {told}?", yes or options["dry_run"])
+    names = (one, other) if joined else (first["id"], second["id"])
+    return _say(client, options, f"said to be {told}", what=what, card=names[0], other=names[1])
 
 
 @click.group()
@@ -175,5 +206,12 @@ def remove(name: str, **options: Any) -> int:
 @_act_options
 def ack(finding: str, **options: Any) -> int:
     """Acknowledge a finding: you have seen it. It stays open until it no longer holds."""
-    answer = _client(options).post(f"{FINDINGS.path}/{segment(finding)}/acknowledge", {"by": options["by"], "reason": options["reason"]})
+    client, told = _client(options), {"by": options["by"], "reason": options["reason"]}
+    path = f"{FINDINGS.path}/{segment(finding)}"
+    if options["dry_run"]:
+        found = client.get(path)
+        if found.get("closed_at"):
+            raise Conflict(f"{finding} is closed", hint="`muster get findings` lists the open ones")
+        return _rehearsed({"what": "acknowledge", "finding": finding, "about": found["about"], **told}, [], {"cards": []}, options)
+    answer = client.post(f"{path}/acknowledge", told)
     return _tell(answer, options, f"acknowledged {finding}")

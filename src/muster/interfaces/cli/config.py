@@ -14,7 +14,7 @@ from muster.interfaces.cli.calls import form_options
 from muster.interfaces.cli.documents import field
 from muster.interfaces.cli.exits import OK
 from muster.interfaces.cli.output import check_form, render, write
-from muster.interfaces.cli.preferences import PREFERENCES, files, preferred
+from muster.interfaces.cli.preferences import PREFERENCES, VARIABLES, files, preferred
 
 _COLUMNS = (field("OF", "of"), field("SETTING", "setting", name=True), field("VALUE", "value"), field("FROM", "from"), field("ABOUT", "about", wide=True))
 
@@ -29,7 +29,7 @@ def config(context: click.Context, /, output: str, no_headers: bool) -> int:
     """
     if context.invoked_subcommand is None:
         check_form(output)
-        render([*_of_client(), *_of_server()], _COLUMNS, output, no_headers=no_headers)
+        render([*_of_client(), *_of_agent(), *_of_server()], _COLUMNS, output, no_headers=no_headers)
     return OK
 
 
@@ -52,9 +52,17 @@ def _of_client() -> Iterator[dict[str, Any]]:
     for each in PREFERENCES:
         value, origin = preferred(each.name)
         yield _row("client", each.name, value or None, origin, each.about)
-    named = os.environ.get("MUSTER_ADAPTERS")
-    about = "Adapters of installed packages that are loaded beside those that ship with muster."
-    yield _row("agent, server", "adapters", named or None, "MUSTER_ADAPTERS" if named else "default", about)
+
+
+def _of_agent() -> Iterator[dict[str, Any]]:
+    from muster.wiring.agent import Settings, state_folder
+
+    for each in VARIABLES:
+        said = os.environ.get(each.variable)
+        value: Any = "(set)" if said and each.secret else said or each.default or None
+        if each.setting == "state":
+            value = state_folder(Settings.of(os.environ), os.environ)
+        yield _row(each.of, each.setting, value, each.variable if said else "default", each.about)
 
 
 def _of_server() -> Iterator[dict[str, Any]]:

@@ -13,12 +13,13 @@ from muster.interfaces.cli import sections
 from muster.interfaces.cli.calls import at_time, connect, server_options
 from muster.interfaces.cli.cells import age, quantity, rfc3339, word
 from muster.interfaces.cli.client import Client, segment
-from muster.interfaces.cli.documents import field, now, when
+from muster.interfaces.cli.documents import as_of, field, now, when
 from muster.interfaces.cli.names import complete_name, complete_noun
-from muster.interfaces.cli.nouns import CARDS, CHANGES, FINDINGS, NODES, SOURCES, Noun, noun
+from muster.interfaces.cli.nouns import CARDS, CHANGES, EVENTS, FINDINGS, NODES, SOURCES, Noun, noun
 from muster.interfaces.cli.output import Column, render
 
 HISTORY_ROWS = 20
+EVENT_ROWS = 10
 
 
 @click.command()
@@ -40,6 +41,7 @@ def describe(what: str, name: str, output: str, at: str | None, **options: Any) 
         raise InputError(f"a {kind.names[1]} is told as it is now, not as it was", hint="leave --at out")
     client = connect(options["server"], options["timeout"], options["verbose"])
     document = client.get(f"{kind.path}/{segment(name)}", at=moment)
+    as_of(document)
     if output == "text":
         _PAGES[kind](client, document, moment)
     else:
@@ -74,6 +76,7 @@ def _card(client: Client, card: Mapping[str, Any], at: str | None) -> None:
     sections.pairs("FORMER IDS", (card.get("former_ids") or {}).items())
     sections.rows("FINDINGS", _findings(client, card), _FINDINGS)
     sections.readings("READINGS", card.get("readings") or {})
+    sections.rows("ALL DEVICES TOGETHER", [{"key": key, **each} for key, each in (card.get("together") or {}).items()], _TOGETHER)
     for kind in ("devices", "partitions"):
         for part in card.get(kind) or ():
             _part(kind[:-1], part)
@@ -81,6 +84,9 @@ def _card(client: Client, card: Mapping[str, Any], at: str | None) -> None:
     for source, told in (card.get("details") or {}).items():
         sections.pairs(f"IN THE WORDS OF {source}", [(key, value) for key, value in told.items() if not isinstance(value, dict | list)])
     _processes(card)
+    events = client.all(EVENTS.path, EVENT_ROWS, card=card["id"], at=at)
+    more = events["next"] is not None
+    sections.rows(f"EVENTS (the newest {EVENT_ROWS} of {events['total']})" if more else "EVENTS", events["items"], _EVENTS)
     _history(client, card, at)
 
 
@@ -146,6 +152,12 @@ def _quoted(text: str) -> str:
 _PAGES: dict[Noun, Callable[[Client, Mapping[str, Any], str | None], None]] = {CARDS: _card, NODES: _node, SOURCES: _source, FINDINGS: _finding}
 _FINDINGS = tuple(column for column in FINDINGS.columns if not column.wide)
 _HISTORY = tuple(column for column in CHANGES.columns if column.key in ("at", "kind", "detail", "learnt_at"))
+_EVENTS = tuple(column for column in EVENTS.columns if column.key in ("last_at", "kind", "code", "repeats", "text"))
+_TOGETHER = (
+    Column(title="ATTRIBUTE", key="key", value=lambda row: row["key"]),
+    Column(title="VALUE", key="value", value=lambda row: quantity(row["value"], str(row.get("unit", "text"))), show=str),
+    field("HOW", "how"),
+)
 _CLAIMS = (
     field("SOURCE", "source"),
     field("NODE", "node"),

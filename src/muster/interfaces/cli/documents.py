@@ -7,13 +7,36 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from muster.interfaces.cli.cells import Missing, age, plain, quantity, rfc3339, safe
+import click
+
+from muster.interfaces.cli.cells import Missing, age, moment, plain, quantity, rfc3339, safe
 from muster.interfaces.cli.output import Column, Row
+
+_AT = "muster.at"
 
 
 def now() -> float:
-    """Seconds since the epoch, by this machine."""
-    return time.time()  # noqa: TID251 - a door owns a clock
+    """The time of which ages are told: that of the document being shown (`as_of`), else of this machine."""
+    context = click.get_current_context(silent=True)
+    at: float | None = context.meta.get(_AT) if context else None
+    return time.time() if at is None else at  # noqa: TID251 - a door owns a clock
+
+
+def as_of(document: Row) -> None:
+    """Tells ages from now on as of the time for which the server made ``document``, so that one screen knows one clock."""
+    click.get_current_context().meta[_AT] = _made_at(document)
+
+
+def _made_at(document: Row) -> float | None:
+    """When a document was made: what its page says, else what its own age or that of a reading tells."""
+    if "learnt_at" not in document and (page := moment(document.get("at"))) is not None:
+        return page.timestamp()
+    for each in (document, *(document.get("items") or ())[:1]):
+        whole = (each.get("last_at") or each.get("opened_at"), each.get("age"))
+        for at, old in (whole, *((told.get("observed_at"), told.get("age")) for told in (each.get("readings") or {}).values())):
+            if old is not None and (found := moment(at)) is not None:
+                return found.timestamp() + float(old)
+    return None
 
 
 def at_path(row: Row, path: str) -> Any:
@@ -53,21 +76,25 @@ def measured(title: str, key: str, unit: str, *, wide: bool = False) -> Column:
     return Column(title=title, key=key, value=lambda row: reading(row, key), show=lambda value: quantity(value, unit), wide=wide, right=unit != "text")
 
 
-def on_card(title: str, key: str, unit: str, total: Callable[[list[Any]], Any]) -> Column:
-    """A column for a reading of a card: its own, and only where it has none that of its devices together, when all of them tell one."""
+def of_card(row: Row, key: str) -> Any:
+    """The value of a card's reading, else what its devices say together, as the server told it; else why there is none."""
+    own = reading(row, key)
+    return ((row.get("together") or {}).get(key) or {}).get("value", own) if isinstance(own, Missing) else own
 
-    def value(row: Row) -> Any:
-        own = reading(row, key)
-        parts = [reading(device, key) for device in row.get("devices") or ()]
-        known = [part for part in parts if isinstance(part, int | float)]
-        return total(known) if not isinstance(own, int | float) and known and len(known) == len(parts) else own
 
-    return Column(title=title, key=key, value=value, show=lambda value: quantity(value, unit), right=True, needs=(key, "devices"))
+def on_card(title: str, key: str, unit: str) -> Column:
+    """A column for a reading of a card, its own or that of its devices together."""
+    return Column(title=title, key=key, value=lambda row: of_card(row, key), show=lambda value: quantity(value, unit), right=True, needs=(key, "together"))
+
+
+def ago(value: Any) -> str:
+    """A time of the API as its age."""
+    return age(value, now())
 
 
 def when(title: str, path: str, *, wide: bool = False) -> Column:
     """A column for a time: its age in a table, RFC 3339 in data."""
-    return Column(title=title, key=path, value=lambda row: at_path(row, path), show=lambda value: age(value, now()), data=rfc3339, wide=wide, needs=_root(path))
+    return Column(title=title, key=path, value=lambda row: at_path(row, path), show=ago, data=rfc3339, wide=wide, needs=_root(path), passes=True)
 
 
 def names(row: Row, kind: str) -> Any:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from itertools import chain, repeat
 from typing import Any
 
 import click
@@ -11,7 +13,9 @@ import click
 from muster.domain.model.errors import InputError
 from muster.interfaces.cli.calls import at_time, connect, form_options, server_options
 from muster.interfaces.cli.client import Client, segment
+from muster.interfaces.cli.documents import as_of
 from muster.interfaces.cli.exits import OK
+from muster.interfaces.cli.labels import narrowed
 from muster.interfaces.cli.names import complete_name, complete_noun
 from muster.interfaces.cli.nouns import NOUNS, Noun, needed, noun
 from muster.interfaces.cli.output import check_form, note, render
@@ -25,10 +29,14 @@ TABLE_ROWS = 10_000
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @form_options
 @click.option("--filter", "filter_", metavar="EXPRESSION", help="Only rows for which it holds, e.g. 'presence == \"present\"'.")
+@click.option("-l", "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only rows in which the field or reading KEY is VALUE; may be repeated.")
 @click.option("--sort-by", metavar="KEY", help="Order by a key of the document; with - in front from high to low.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many rows.")
 @click.option("--all", "all_", is_flag=True, help="Retired and display cards too; closed findings too.")
 @click.option("--at", metavar="TIME", help="As it was believed at TIME (RFC 3339), or so long ago (2h).")
+@click.option("-w", "--watch", is_flag=True, help="Go on: a terminal shows the list anew, a pipe gets the rows that change. Ctrl-C ends it.")
+@click.option("--watch-only", is_flag=True, help="Go on as --watch does, with the rows that change and not with those there are.")
+@click.option("--interval", type=click.FloatRange(min=0.2), default=2.0, show_default=True, metavar="SECONDS", help="Time between two looks of --watch.")
 @server_options
 def get(what: str, names: tuple[str, ...], output: str, no_headers: bool, **options: Any) -> int:
     """List cards, devices, partitions, nodes, sources, adapters, findings, events or changes.
@@ -39,8 +47,33 @@ def get(what: str, names: tuple[str, ...], output: str, no_headers: bool, **opti
     kind = noun(what)
     query = _query(kind, options, names)
     client = connect(options["server"], options["timeout"], options["verbose"])
-    document = _named(client, kind, names, query) if names else _list(client, kind, output, query, options)
+    if options["watch"] or options["watch_only"]:
+        return _watch(client, kind, names, output, query, options | {"no_headers": no_headers})
+    document = _ask(client, kind, names, output, query, options)
+    as_of(document)
     render(document.get("items", [document]), kind.columns, output, no_headers=no_headers, document=document, empty="" if options["quiet"] else kind.empty)
+    return OK
+
+
+def _ask(client: Client, kind: Noun, names: tuple[str, ...], form: str, query: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    return _named(client, kind, names, query) if names else _list(client, kind, form, query, options)
+
+
+def _watch(client: Client, kind: Noun, names: tuple[str, ...], form: str, query: Mapping[str, Any], options: Mapping[str, Any]) -> int:
+    """Goes on asking until it is interrupted; what is said on stderr of a list is said once."""
+    if options["at"]:
+        raise InputError("what was believed at a time does not change", hint="leave --at out to watch")
+    from muster.interfaces.cli.watch import Watch
+
+    again = chain([options["quiet"]], repeat(True))
+
+    def ask() -> dict[str, Any]:
+        return _ask(client, kind, names, form, query, {**options, "quiet": next(again)})
+
+    watched = Watch(ask, kind.columns, form, no_headers=options["no_headers"])
+    if sys.stdout.isatty() and form in ("table", "wide") and not options["watch_only"]:
+        watched.redraw(options["interval"])
+    watched.follow(options["interval"], only=options["watch_only"])
     return OK
 
 
@@ -52,11 +85,11 @@ def _query(kind: Noun, options: Mapping[str, Any], names: tuple[str, ...]) -> di
         raise InputError(f"{plural} are told as they are now, not as they were", hint="leave --at out")
     if names:
         return {"at": at}
-    if not kind.filtered and (options["filter_"] or options["sort_by"]):
-        raise InputError(f"{plural} come in their own order and unfiltered", hint="leave --filter and --sort-by out; -o json and jq help")
+    if not kind.filtered and (options["filter_"] or options["sort_by"] or options["labels"]):
+        raise InputError(f"{plural} come in their own order and unfiltered", hint="leave --filter, -l and --sort-by out; -o json and jq help")
     if options["all_"] and not kind.more:
         raise InputError(f"all {plural} are listed already", hint="leave --all out; it is for cards and findings")
-    return {"filter": options["filter_"], "sort": options["sort_by"], "at": at, **dict(kind.more if options["all_"] else ())}
+    return {"filter": narrowed(kind, options["filter_"], options["labels"]), "sort": options["sort_by"], "at": at, **dict(kind.more if options["all_"] else ())}
 
 
 def _named(client: Client, kind: Noun, names: tuple[str, ...], query: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import click
 from muster.domain.model.errors import InputError
 from muster.interfaces.cli.calls import at_time, connect, form_options, server_options
 from muster.interfaces.cli.client import segment
+from muster.interfaces.cli.documents import as_of
 from muster.interfaces.cli.names import complete_name, complete_noun
 from muster.interfaces.cli.nouns import CARDS, CHANGES, noun
 from muster.interfaces.cli.output import check_form, render
@@ -32,5 +33,6 @@ def history(what: str, name: str, output: str, no_headers: bool, limit: int | No
         raise InputError(f"{kind.names[0]} have no history", hint="`muster history card NAME`")
     client = connect(options["server"], options["timeout"], options["verbose"])
     body = client.all(f"{kind.path}/{segment(name)}/history", limit, at=at_time(at))
+    as_of(body)
     render(body["items"], _COLUMNS, output, no_headers=no_headers, document=body, empty="" if options["quiet"] else "no history")
     return 0

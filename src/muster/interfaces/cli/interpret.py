@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from muster.wiring.offline import interpret_file, interpret_folder, unreadable
+from muster.interfaces.cli.cells import safe
+from muster.wiring.offline import interpret_file, interpret_folder, unreadable, why_unreadable
 from muster.wiring.together import together
 
 
@@ -23,7 +24,8 @@ def interpret(path: Path, adapter: str | None, format_: str | None, by_source: b
     """What an adapter makes of captured output, offline.
 
     FILE holds one capture, DIR a recorded machine or the captures of one round (a list is printed then, one entry per adapter).
-    Exit code 1 when a document's outcome is unreadable; the JSON is printed all the same.
+    Exit code 1 when a document's outcome is unreadable: the JSON is printed all the same, and stderr says the tool's version, what did not fit
+    and which formats are known. Exit code 2 when a DIR has no file in it.
     """
     del output
     if path.is_dir():
@@ -35,6 +37,5 @@ def interpret(path: Path, adapter: str | None, format_: str | None, by_source: b
         print(json.dumps(documents[0], ensure_ascii=False, indent=1))
     bad = unreadable(documents)
     for each in bad:
-        version = f" (tool version {each['tool_version']})" if each.get("tool_version") else ""
-        print(f"muster: {path}: unreadable{version}: {each.get('detail') or 'nothing fits'}", file=sys.stderr)
+        print(f"muster: {path}: {safe(why_unreadable(each))}", file=sys.stderr)
     return 1 if bad else 0

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.domain.model.errors import InputError
-from muster.interfaces.cli.cells import age, rfc3339, span, word
-from muster.interfaces.cli.documents import at_path, card_place, field, identity, measured, now, on_card, seen, when
+from muster.domain.model.filters import Shape
+from muster.interfaces.cli.cells import rfc3339, span, word
+from muster.interfaces.cli.documents import ago, at_path, card_place, field, identity, measured, on_card, seen, when
 from muster.interfaces.cli.output import Column, Row
 
 _STYLES = {
@@ -45,6 +46,8 @@ class Noun:
     """One of them can be asked for by name."""
     filtered: bool = True
     """The list knows filter, order and choice of fields."""
+    shapes: tuple[tuple[str, Shape], ...] = ()
+    """Fields that hold something else than text."""
     more: tuple[tuple[str, str], ...] = ()
     """What `--all` adds to the question."""
 
@@ -57,7 +60,7 @@ def _state(title: str, path: str) -> Column:
     return Column(title=title, key=path, value=lambda row: at_path(row, path), show=lambda value: word(str(value)), style=_style)
 
 
-_SEEN = Column(title="SEEN", key="seen_at", value=seen, show=lambda value: age(value, now()), data=rfc3339, needs=("claims",))
+_SEEN = Column(title="SEEN", key="seen_at", value=seen, show=ago, data=rfc3339, needs=("claims",), passes=True)
 _ID = field("ID", "id", name=True)
 
 CARDS = Noun(
@@ -67,14 +70,15 @@ CARDS = Noun(
     empty="no cards",
     page_timed=True,
     more=(("retired", "true"), ("role", "any")),
+    shapes=(("aside", Shape.BOOL), ("conflicts", Shape.LIST), ("seen_by", Shape.LIST), ("findings", Shape.LIST)),
     columns=(
         field("CARD", "name"),
         _state("PRESENCE", "presence"),
-        on_card("MEMORY", "memory.total", "bytes", sum),
-        on_card("USED", "memory.used", "bytes", sum),
-        on_card("BUSY", "utilization.core", "ratio", max),
-        on_card("TEMP", "temperature.core", "celsius", max),
-        on_card("POWER", "power.draw", "watt", sum),
+        on_card("MEMORY", "memory.total", "bytes"),
+        on_card("USED", "memory.used", "bytes"),
+        on_card("BUSY", "utilization.core", "ratio"),
+        on_card("TEMP", "temperature.core", "celsius"),
+        on_card("POWER", "power.draw", "watt"),
         measured("HEALTH", "health.reported", "text"),
         _SEEN,
         _ID,
@@ -108,6 +112,7 @@ DEVICES = Noun(
     about="devices: the processors that runtimes enumerate",
     empty="no devices",
     page_timed=True,
+    shapes=(("ordinal", Shape.NUMBER),),
     columns=(
         *_PART,
         measured("TEMP", "temperature.core", "celsius"),
@@ -125,6 +130,7 @@ PARTITIONS = Noun(
     about="partitions: isolated slices of devices",
     empty="no partitions",
     page_timed=True,
+    shapes=(("ordinal", Shape.NUMBER),),
     columns=(
         *_PART,
         measured("PROFILE", "partition.profile", "text"),
@@ -142,6 +148,7 @@ NODES = Noun(
     about="nodes: the operating systems that hold cards",
     empty="no nodes",
     page_timed=True,
+    shapes=(("cards", Shape.NUMBER),),
     columns=(
         field("NODE", "name", name=True),
         Column(title="CARDS", key="cards", value=lambda row: sum(row["cards"].values()) if row.get("cards") else 0, right=True),
@@ -162,6 +169,7 @@ SOURCES = Noun(
     about="sources: each way of seeing on each node, and whether it keeps its promise",
     empty="no sources: no agent has reported yet",
     timed=False,
+    shapes=(("cadence", Shape.NUMBER), ("promise", Shape.NUMBER), ("cards", Shape.NUMBER), ("age", Shape.NUMBER)),
     columns=(
         Column(title="SOURCE", key="source", value=lambda row: f"{row.get('node')}/{row.get('source')}", needs=("node", "source"), name=True),
         _state("STATE", "state"),
@@ -183,6 +191,7 @@ ADAPTERS = Noun(
     about="adapters the server knows",
     empty="no adapters",
     timed=False,
+    shapes=(("owners", Shape.LIST), ("pci_vendors", Shape.LIST), ("later", Shape.LIST), ("cards", Shape.NUMBER)),
     columns=(
         field("NAME", "id", name=True),
         field("TITLE", "title"),
@@ -208,6 +217,7 @@ FINDINGS = Noun(
     about="findings: what a person should know",
     empty="no findings: nothing needs you",
     more=(("closed", "true"),),
+    shapes=(("cards", Shape.LIST),),
     columns=(
         field("ID", "id", name=True),
         Column(title="KIND", key="kind", value=lambda row: row.get("kind"), show=lambda value: word(str(value))),
@@ -228,6 +238,7 @@ EVENTS = Noun(
     about="events: what happened to cards and nodes, as the machines told it",
     empty="no events",
     paged=False,
+    shapes=(("repeats", Shape.NUMBER),),
     columns=(
         when("LAST", "last_at"),
         field("NODE", "node"),
@@ -264,9 +275,7 @@ CHANGES = Noun(
         Column(title="SUBJECT", key="subject", value=lambda row: _named(row, row.get("subject"))),
         Column(title="CHANGE", key="kind", value=lambda row: row.get("kind"), show=lambda value: word(str(value))),
         Column(title="DETAIL", key="detail", value=_detail),
-        Column(
-            title="DISPROVED", key="superseded_at", value=lambda row: row.get("superseded_at"), show=lambda value: age(value, now()), data=rfc3339, wide=True
-        ),
+        Column(title="DISPROVED", key="superseded_at", value=lambda row: row.get("superseded_at"), show=ago, data=rfc3339, wide=True),
         when("LEARNT", "learnt_at", wide=True),
         field("ID", "id", wide=True),
         field("NUMBER", "number", right=True, name=True),

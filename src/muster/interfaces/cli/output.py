@@ -23,6 +23,8 @@ FORMS = ("table", "wide", "json", "yaml", "csv", "name")
 JSONPATH = "jsonpath="
 _GAP = 2
 """Blanks between two columns on a terminal."""
+_ENDLESS = 100_000
+"""Letters of a line where no terminal ends it."""
 _NARROWEST = 18
 """Letters that are left of a text on a narrow terminal."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -46,6 +48,8 @@ class Column:
     name: bool = False
     needs: tuple[str, ...] = ()
     """Fields and reading keys of the document that it is made of; the key itself where left out."""
+    passes: bool = False
+    """It moves on by itself: a change of it alone is no change of the row."""
     style: Callable[[Any], str] | None = None
     """Style on a terminal; the words never depend on it."""
 
@@ -92,9 +96,9 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def to_json(body: Any) -> str:
-    """JSON in which no control or reordering character stands bare; the values are unchanged."""
-    text = json.dumps(body, ensure_ascii=False, indent=1, default=str)
+def to_json(body: Any, indent: int | None = 1) -> str:
+    """JSON in which no control or reordering character stands bare; the values are unchanged. On one line where ``indent`` is None."""
+    text = json.dumps(body, ensure_ascii=False, indent=indent, default=str)
     return re.sub(r"[^\n]", lambda m: m.group() if not UNSAFE.match(m.group()) else f"\\u{ord(m.group()):04x}", text) if UNSAFE.search(text) else text
 
 
@@ -170,7 +174,9 @@ def _table(rows: Sequence[Row], columns: Sequence[Column], form: str, *, no_head
 
 
 def fancy() -> bool:
-    """True when stdout is a terminal that can do more than lines."""
+    """True when stdout is a terminal that can do more than lines, or FORCE_COLOR says that what reads it can."""
+    if os.environ.get("FORCE_COLOR") and not os.environ.get("NO_COLOR"):
+        return True
     return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
@@ -201,7 +207,7 @@ def _terminal(rows: Sequence[Row], columns: Sequence[Column], grid: Sequence[Seq
     from rich.text import Text
 
     console = Console(highlight=False)
-    widths = fitted(grid, columns, console.width)
+    widths = fitted(grid, columns, console.width if sys.stdout.isatty() else _ENDLESS)
     console.width = max(console.width, sum(widths) + _GAP * len(widths))
     table = Table(box=box.SIMPLE_HEAD, show_header=not no_headers, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     for column, width in zip(columns, widths, strict=True):

@@ -34,6 +34,29 @@ PREFERENCES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A setting of the agent, and of what reads a machine: said by its environment variable alone."""
+
+    setting: str
+    variable: str
+    about: str
+    default: str = ""
+    of: str = "agent"
+    secret: bool = False
+
+
+VARIABLES = (
+    Variable("server", "MUSTER_SERVER", "The server that the agent reports to: a URL, or the path of its socket; empty: the one that runs on this machine."),
+    Variable("token", "MUSTER_TOKEN", "The token by which the agent may report, where the server asks for one.", secret=True),
+    Variable("state", "MUSTER_STATE", "Where the agent keeps reports that wait, and its cursors."),
+    Variable("root", "MUSTER_ROOT", "The root under which /sys and /proc are read, in a container.", "/", "agent, scan, record, doctor"),
+    Variable("adapters", "MUSTER_ADAPTERS", "Adapters from outside the tree that are loaded, by name.", of="all"),
+    Variable("process_names", "MUSTER_PROCESS_NAMES", "1: names of processes on the cards are reported; they are left out otherwise.", "0"),
+)
+"""What has no file: the agent runs where files of a person are none of its business."""
+
+
 def files() -> tuple[Path, ...]:
     """Where the file is looked for, the user's first."""
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")

@@ -14,7 +14,7 @@ import msgspec
 from muster.interfaces.cli.calls import form_options
 from muster.interfaces.cli.documents import card_place, field
 from muster.interfaces.cli.nouns import CARDS
-from muster.interfaces.cli.output import Column, Row, check_form, render, write
+from muster.interfaces.cli.output import Column, Row, check_form, note, render, write
 
 if TYPE_CHECKING:
     from muster.wiring.survey import Seen
@@ -81,16 +81,17 @@ def scan(machine: Path | None, quiet: bool, output: str, no_headers: bool) -> in
     document = {"items": shown, "displays": displays, "node": msgspec.to_builtins(found.node), "sources": sources}
     columns = [NAME if column.key == "id" else column for column in CARDS.columns]
     render(shown, columns, output, no_headers=no_headers, document=document, empty="no cards found")
-    if output in _PEOPLE and not quiet:
-        _why(sources, output, no_headers, gap=bool(shown))
+    if output in _PEOPLE and not quiet and not _why(sources, output, no_headers, gap=bool(shown)) and not shown:
+        note("none of the sources that were read lists cards" + (f"; what was read: {', '.join(row['source'] for row in sources)}" if sources else ""))
     return 0
 
 
-def _why(sources: list[dict[str, Any]], output: str, no_headers: bool, *, gap: bool) -> None:
-    """The sources that have no card to show, and why; ``wide`` tells all."""
+def _why(sources: list[dict[str, Any]], output: str, no_headers: bool, *, gap: bool) -> bool:
+    """The sources that have no card to show, and why; ``wide`` tells all. False when there is none of these."""
     rows = sources if output == "wide" else [row for row in gathered(sources) if not row["cards"] and row["state"] not in ("ok", "limited")]
     if not rows:
-        return
+        return False
     if gap:
         write("\n")
     render(rows, SOURCES, output, no_headers=no_headers)
+    return True

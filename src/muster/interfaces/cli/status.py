@@ -12,7 +12,7 @@ from muster.interfaces.cli import sections
 from muster.interfaces.cli.calls import at_time, connect, server_options
 from muster.interfaces.cli.cells import quantity, rfc3339, word
 from muster.interfaces.cli.client import Client
-from muster.interfaces.cli.documents import field
+from muster.interfaces.cli.documents import as_of, field
 from muster.interfaces.cli.nouns import FINDINGS
 from muster.interfaces.cli.output import Column, render
 
@@ -31,6 +31,7 @@ def status(output: str, at: str | None, **options: Any) -> int:
     client = connect(options["server"], options["timeout"], options["verbose"])
     moment = at_time(at)
     told = client.get("/summary", at=moment)
+    as_of(told)
     if output == "text":
         _page(client, told, moment)
     else:

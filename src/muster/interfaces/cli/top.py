@@ -14,7 +14,8 @@ from muster.domain.model.errors import Unavailable
 from muster.interfaces.cli.calls import connect, form_options, server_options
 from muster.interfaces.cli.cells import Missing, rfc3339
 from muster.interfaces.cli.client import Client
-from muster.interfaces.cli.documents import field, measured, now, reading
+from muster.interfaces.cli.documents import field, measured, now, of_card, on_card
+from muster.interfaces.cli.labels import narrowed
 from muster.interfaces.cli.nouns import CARDS
 from muster.interfaces.cli.output import Column, Row, aligned, cell, check_form, render, write
 
@@ -23,7 +24,7 @@ _BAR = 10
 
 def bar(row: Row) -> Any:
     """A bar for a ratio, next to its figure: ``████░░░░░░``."""
-    value = reading(row, "utilization.core")
+    value = of_card(row, "utilization.core")
     if isinstance(value, Missing) or not isinstance(value, int | float):
         return value if isinstance(value, Missing) else None
     full = round(max(0.0, min(1.0, value)) * _BAR)
@@ -41,12 +42,12 @@ def stale(row: Row) -> Any:
 
 COLUMNS = (
     field("CARD", "name"),
-    measured("BUSY", "utilization.core", "ratio"),
+    on_card("BUSY", "utilization.core", "ratio"),
     Column(title="", key="bar", value=bar, show=str),
-    measured("USED", "memory.used", "bytes"),
-    measured("MEMORY", "memory.total", "bytes"),
-    measured("TEMP", "temperature.core", "celsius"),
-    measured("POWER", "power.draw", "watt"),
+    on_card("USED", "memory.used", "bytes"),
+    on_card("MEMORY", "memory.total", "bytes"),
+    on_card("TEMP", "temperature.core", "celsius"),
+    on_card("POWER", "power.draw", "watt"),
     measured("LIMIT", "power.limit", "watt"),
     measured("CLOCK", "clock.core", "hertz"),
     measured("FAN", "fan.speed", "ratio"),
@@ -59,6 +60,7 @@ COLUMNS = (
 @click.option("--once", is_flag=True, help="One round, then end.")
 @click.option("--interval", type=click.FloatRange(min=0.2), default=2.0, show_default=True, metavar="SECONDS", help="Time between rounds.")
 @click.option("--filter", "filter_", metavar="EXPRESSION", help="Only cards for which it holds.")
+@click.option("-l", "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only cards in which the field or reading KEY is VALUE; may be repeated.")
 @click.option("--sort-by", metavar="KEY", help="Order by a key of the document; with - in front from high to low.")
 @server_options
 def top(output: str, no_headers: bool, once: bool, interval: float, **options: Any) -> int:
@@ -76,8 +78,8 @@ def top(output: str, no_headers: bool, once: bool, interval: float, **options: A
 
 
 def _round(client: Client, options: dict[str, Any], limit: int | None) -> dict[str, Any]:
-    wanted = ",".join(dict.fromkeys(("name", *GAUGES, "memory.total", "power.limit")))
-    return client.all(CARDS.path, limit, filter=options["filter_"], sort=options["sort_by"], fields=wanted)
+    wanted = ",".join(dict.fromkeys(("name", *GAUGES, "memory.total", "power.limit", "together")))
+    return client.all(CARDS.path, limit, filter=narrowed(CARDS, options["filter_"], options["labels"]), sort=options["sort_by"], fields=wanted)
 
 
 def _draw(client: Client, options: dict[str, Any], interval: float) -> None:

@@ -31,35 +31,35 @@ def value(card: FoldedCard, key: str) -> Any:
 
 
 XGMI = """LINK METRIC TABLE:
-       bdf          bit_rate max_bandwidth link_type 0000:0c:00.0 0000:22:00.0
-GPU0   0000:0c:00.0 32 Gb/s  512 Gb/s      XGMI
- Read                                                N/A          2 KB
- Write                                               N/A          1 KB
-GPU1   0000:22:00.0 32 Gb/s  512 Gb/s      XGMI
- Read                                                0 KB         N/A
+       bdf          bit_rate max_bandwidth link_type 0000:1b:00.0 0000:2d:00.0
+GPU0   0000:1b:00.0 28 Gb/s  448 Gb/s      XGMI
+ Read                                                N/A          6 KB
+ Write                                               N/A          5 KB
+GPU1   0000:2d:00.0 28 Gb/s  448 Gb/s      XGMI
+ Read                                                9 KB         N/A
 """
 
 
 def test_link_table() -> None:
     one, other = cards(XGMI)
 
-    assert ids(one.names) == {"index": "0", "pci_address": "0000:0c:00.0"}
-    assert value(one, "link.peers") == {"0000:22:00.0": "XGMI"}
-    assert value(other, "link.peers") == {"0000:0c:00.0": "XGMI"}
+    assert ids(one.names) == {"index": "0", "pci_address": "0000:1b:00.0"}
+    assert value(one, "link.peers") == {"0000:2d:00.0": "XGMI"}
+    assert value(other, "link.peers") == {"0000:1b:00.0": "XGMI"}
     assert read(XGMI[: XGMI.index("GPU1")]).outcome is Outcome.PARTIAL
 
 
 def test_links_in_json() -> None:
     metric = {
         "gpu": 0,
-        "bdf": "0000:0c:00.0",
-        "link_metrics": {"max_bandwidth": {"value": 512, "unit": "Gb/s"}, "links": [{"bdf": "0000:22:00.0", "read": "N/A"}]},
+        "bdf": "0000:1b:00.0",
+        "link_metrics": {"max_bandwidth": {"value": 512, "unit": "Gb/s"}, "links": [{"bdf": "0000:2d:00.0", "read": "N/A"}]},
     }
-    status = {"link_status": [{"gpu": 0, "bdf": "0000:0c:00.0", "link_status": ["X", "U", "U", "D"]}]}
+    status = {"link_status": [{"gpu": 0, "bdf": "0000:1b:00.0", "link_status": ["X", "U", "U", "D"]}]}
     (card,) = cards(json.dumps({"xgmi_metric": [metric]}), json.dumps(status))
 
     assert value(card, "link.speed") == 64_000_000_000
-    assert value(card, "link.peers") == {"0000:22:00.0": "XGMI"}
+    assert value(card, "link.peers") == {"0000:2d:00.0": "XGMI"}
     assert (value(card, "link.active"), value(card, "link.total")) == (2, 3)
 
 

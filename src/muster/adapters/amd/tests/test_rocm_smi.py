@@ -41,7 +41,7 @@ CARD = {
     "GPU Memory Read/Write Activity (%)": "4",
     "Memory Activity": "N/A",
     "VRAM Total Memory (B)": "21458059264",
-    "VRAM Total Used Memory (B)": "794341376",
+    "VRAM Total Used Memory (B)": "805306368",
     "GTT Total Memory (B)": "66571993088",
     "pcie clock level": "1 (16.0GT/s x16)",
     "sclk clock speed:": "(500Mhz)",

@@ -78,6 +78,18 @@ def test_ecc_counters_add_up_over_memories() -> None:
     assert (value(card, "memory.pages_retired"), value(card, "memory.pages_retired.pending")) == (3, True)
 
 
+def test_counters_of_a_block_that_was_cut_are_not_added_up() -> None:
+    text = "NPU ID : 2\nChip Count : 1\n\nDDR Single Bit Error Count : 0\nHBM Single Bit Error Count : 5\nChip ID : 0\n"
+    cut = text[: text.index("HBM")]
+
+    assert value(level(read(text), Level.CARD)[0], "errors.memory.corrected") == 5
+    assert "errors.memory.corrected" not in level(read(cut, "npu-smi", "info", "-t", "ecc", "-i", "2"), Level.CARD)[0].readings
+
+
+def test_usage_text_says_nothing_of_the_card() -> None:
+    assert level(read("Usage: npu-smi info -t type\nOptions:\n  -t : type\n", "npu-smi", "info", "-t", "ecc", "-i", "2"), Level.CARD) == []
+
+
 def test_listing_counts_and_completes() -> None:
     text = "\tTotal Count : 2\n\n\tNPU ID : 0\n\tChip Count : 1\n\n\tNPU ID : 1\n\tChip Count : 1\n"
 

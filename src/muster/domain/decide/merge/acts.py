@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from muster.domain.decide.merge.join import join, take
-from muster.domain.decide.merge.match import Moment
+from muster.domain.decide.merge.match import Moment, named
 from muster.domain.decide.merge.nodes import keys, resolve
 from muster.domain.decide.merge.state import Card, Place, Shelf, Site, Told, digest
 from muster.domain.decide.merge.words import heard
@@ -106,17 +106,13 @@ def _same(site: Site, card: Card, said: Act, moment: Moment) -> None:
     other = pick(site, said.other)
     if other is None or other is card:
         return
-    site.apart = {p for p in site.apart if not (set(p) & _named(card) and set(p) & _named(other))}
+    site.apart = {p for p in site.apart if not (set(p) & named(card) and set(p) & named(other))}
     kept, _ = join(site, card, other, moment.at, moment.learnt)
     kept.note(Happening.OPERATOR_CHANGED, moment.at, moment.learnt, by=said.by, same=dict(said.other), reason=said.reason)
     for kind in (NameKind.VENDOR_UUID, NameKind.SERIAL):
         values = sorted(kept.names.get(kind, {}), key=lambda v: (not kept.names[kind][v].by, v))
         for value in values[1:]:
             site.together[f"{kind}={value}"] = values[0]
-
-
-def _named(card: Card) -> set[str]:
-    return {f"{kind}={value}" for kind, told in card.names.items() for value in told} | {f"id={card.id}"}
 
 
 def _not_same(site: Site, card: Card, said: Act, moment: Moment) -> None:

@@ -71,7 +71,7 @@ def _bind(site: Site, said: Listing, found: list[Group], moment: Moment, policy:
     bound: set[str] = set()
     for group, card in match(site, found, moment):
         contest(site, card, group.place, moment)
-        sight(card, group, moment)
+        sight(site, card, group, moment)
         partitions(site, card, group, moment, said.capture, policy, complete=said.complete)
         take(site, card, group, moment, said.capture, policy)
         bound.add(card.id)

@@ -86,7 +86,7 @@ def _bind(site: Site, group: Group, card: Card, groups: list[Group], bound: _Bou
     if mine is None:
         bound.of[group.ordinal] = card.id
         return
-    if _alibi(site, site.cards[mine], card, group) or _differ(site.cards[mine], card, strong=strong):
+    if told_apart(site, site.cards[mine], card) or _alibi(site, site.cards[mine], card, group) or _differ(site.cards[mine], card, strong=strong):
         return
     kept, lost = join(site, site.cards[mine], card, moment.at, moment.learnt)
     for ordinal, each in list(bound.of.items()):
@@ -195,7 +195,19 @@ def _forbidden(site: Site, group: Group, card: Card) -> bool:
     if not site.apart:
         return False
     mine = {f"{kind}={value}" for kind, values in group.ids.items() for value in values}
-    theirs = {f"{kind}={value}" for kind, told in card.names.items() for value in told} | {f"id={card.id}"}
+    theirs = named(card)
+    pairs = [*site.apart, *((b, a) for a, b in site.apart)]
+    return any(a in mine and b in theirs and b not in mine for a, b in pairs)
+
+
+def named(card: Card) -> set[str]:
+    """Its names as operators' words on identity have them."""
+    return {f"{kind}={value}" for kind, told in card.names.items() for value in told} | {f"id={card.id}"}
+
+
+def told_apart(site: Site, one: Card, two: Card) -> bool:
+    """An operator said that these two records are not one card."""
+    mine, theirs = named(one), named(two)
     return any((a in mine and b in theirs) or (b in mine and a in theirs) for a, b in site.apart)
 
 

@@ -20,7 +20,7 @@ _NO_PLACE = frozenset({Presence.REMOVED, Presence.STORED, Presence.RETIRED})
 
 
 def rung(card: Card) -> Rung:
-    """The best kind of id the card has that is not contested."""
+    """By what the card is known: its strongest kind of name, contested ones left out."""
     if card.values(NameKind.VENDOR_UUID) and NameKind.VENDOR_UUID.value not in card.contested:
         return Rung.UUID
     serials = card.names.get(NameKind.SERIAL, {})

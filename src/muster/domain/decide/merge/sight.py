@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from muster.domain.decide.merge.groups import Group
 from muster.domain.decide.merge.join import split
-from muster.domain.decide.merge.match import Moment
+from muster.domain.decide.merge.match import Moment, named
 from muster.domain.decide.merge.state import NEVER, Card, Place, Sighting, Site, Told, Turn
 from muster.domain.model.names import NameKind
 from muster.domain.model.policy import Policy
@@ -29,7 +29,7 @@ def contest(site: Site, card: Card, place: Place, moment: Moment) -> None:
         card.node = node
 
 
-def sight(card: Card, group: Group, moment: Moment) -> None:
+def sight(site: Site, card: Card, group: Group, moment: Moment) -> None:
     """Takes the group as this source's word on where the card is and what it is called."""
     place = group.place
     claim = card.claims.get(place)
@@ -44,7 +44,7 @@ def sight(card: Card, group: Group, moment: Moment) -> None:
     else:
         _replace(card, claim, group, moment)
         claim.ids = ids
-    _names(card, group, moment)
+    _names(site, card, group, moment)
     if fresh:
         claim.placed_n = moment.n
     claim.at, claim.n = moment.at, moment.n
@@ -74,8 +74,12 @@ def _replace(card: Card, claim: Sighting, group: Group, moment: Moment) -> None:
     claim.index = group.index
 
 
-def _names(card: Card, group: Group, moment: Moment) -> None:
-    for kind, forms in group.ids.items():
+def _names(site: Site, card: Card, group: Group, moment: Moment) -> None:
+    others = {a if b in named(card) else b for a, b in site.apart if {a, b} & named(card)} if site.apart else set()
+    for kind, every in group.ids.items():
+        forms = [form for form in every if f"{kind}={form}" not in others]
+        if not forms:
+            continue
         told = card.names.setdefault(kind, {})
         mine = {value for value, each in told.items() if group.place in each.by}
         if kind in _CHANGING and mine and not mine & set(forms) and not any(d.ids.get(kind) for d in card.devices):
