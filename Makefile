@@ -90,6 +90,7 @@ sim: setup ## machines, network and server of no substance, for a day of theirs 
 
 fuzz: setup ## the properties of formats, parsers and merge, with many more examples
 	@$(TESTS) --hypothesis-profile=fuzz -m hypothesis
+	@$(TESTS) --hypothesis-profile=fuzz -m slow tests/fuzz
 
 mutate: setup ## mutation score of domain/decide; hours, by hand (ONLY='muster.domain.decide.choose*' for a part)
 	@$(BIN)/mutmut run $(if $(ONLY),'$(ONLY)') && $(BIN)/mutmut results && $(BIN)/mutmut export-cicd-stats >/dev/null
