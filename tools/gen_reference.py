@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/reference/*.md and its openapi.json from the code, so that no command, setting, attribute, finding kind or error is there without being documented.
+"""Writes docs/reference from the code, so that no command, setting, attribute, finding kind, error or resource is there without being documented.
 
 usage: python tools/gen_reference.py [--check]
 --check writes nothing, and fails when a page is not what the code says.
@@ -89,8 +89,8 @@ def _files() -> tuple[str, ...]:
     return (
         "## Files",
         table(("file", "of", "looked for in", "what is read"), rows),
-        "Where `XDG_CONFIG_HOME` is set it stands for `~/.config`. Both are TOML, a setting a line: `port = 7460`. A setting that there is not is refused, with the file's name.",
-        "An option of a command wins over the environment, the environment over files, files over defaults. The agent has no file: options and variables tell it.",
+        "Where `XDG_CONFIG_HOME` is set it stands for `~/.config`. Both are TOML, a setting a line: `port = 7460`. A setting that is not known is refused.",
+        "Options of a command win over the environment, the environment over files, files over defaults. The agent has no file, only options and variables.",
         "`muster config` prints each setting with its value and where that comes from, `muster config path` the files.",
     )
 
@@ -142,9 +142,8 @@ def errors() -> str:
         if "code" in vars(kind)
     ]
     own = {kind.code for kind in _kinds(MusterError)}
-    http = [
-        (f"`{code}`", str(status), "", ERRORS[code]) for status, code in (*CODES.items(), *((status, code) for code, status in OWN.items())) if code not in own
-    ]
+    web = {**{code: status for status, code in CODES.items()}, **OWN}
+    http = [(f"`{code}`", str(status), "", ERRORS[code]) for code, status in web.items() if code not in own]
     intro = "Every error of the API is a problem document (RFC 9457) with a stable `code`; the command line ends with the exit code."
     return page("Errors", intro, table(("code", "HTTP", "exit", "meaning"), sorted(rows + http)))
 

@@ -176,6 +176,40 @@ def test_a_name_that_is_only_the_maker_stays() -> None:
     assert normalised("acme one two", {"acme"}) == "onetwo"
 
 
+def test_classes_of_the_bus_are_told_with_or_without_a_mark_and_in_any_case() -> None:
+    assert agree("pci.class", "0x0302", "030200", POLICY)
+    assert agree("pci.class", "0X0B40", "0b4000", POLICY)
+    assert agree("pci.class", "1200", "0x120000", POLICY)
+    assert agree("pci.class", "0b40", "0B", POLICY)
+
+
+def test_the_makers_name_before_a_name_is_no_dissent() -> None:
+    assert agree("product.name", "Acme X1", "X1", POLICY)
+    assert not agree("product.name", "Other X1", "X1", POLICY)
+
+
+def test_what_the_policy_does_not_speak_of_is_the_same_only_exactly() -> None:
+    assert agree("asset.rack", "r1", "r1", POLICY)
+    assert not agree("asset.rack", "r1", "R1", POLICY)
+
+
+def test_an_absence_says_who_where_and_on_what_bytes() -> None:
+    word = Word(why=Why.NOT_SUPPORTED, why_at=NOW - 3, detail="N/A", capture="d1")
+    found = shown("fan.speed", voice(W.DRIVER, "fan.speed", word, node="n7"))
+
+    assert (found.source, found.node, found.observed_at, found.capture) == ("driver", "n7", NOW - 3, "d1")
+
+
+def test_nothing_is_younger_than_now() -> None:
+    assert shown("power.draw", voice(W.DRIVER, "power.draw", said(90))).age(NOW - 50) == 0.0
+
+
+def test_a_driver_and_the_bus_are_two_witnesses() -> None:
+    found = shown("pci.device_id", voice(W.DRIVER, "pci.device_id", said("2330")), voice(W.PCI, "pci.device_id", said("2331")))
+
+    assert found.dissent == {"pci": "2331"}
+
+
 WORDS = st.one_of(
     st.builds(lambda v, a: Word(value=v, at=NOW - a), st.integers(0, 5), st.floats(0, 500)),
     st.builds(lambda w, a: Word(why=w, why_at=NOW - a), st.sampled_from(list(Why)), st.floats(0, 500)),

@@ -136,6 +136,59 @@ def test_a_cards_counter_told_by_its_slices_is_the_newest() -> None:
     assert (card.readings["energy.total"], card.readings["power.draw"]) == (Known(30), Known(112.5))
 
 
+def test_a_parent_is_found_by_one_strong_name_when_others_differ() -> None:
+    whole: dict[str, Any] = {"vendor_uuid": "u-1", "pci_address": "01:00.0", "index": 0}
+    (card,) = fold([row(**whole), row(Level.PARTITION, parent={"vendor_uuid": "u-1", "index": 7}, gpu_instance_id=3)])
+
+    assert [ids(p.names) for p in card.partitions] == [{"gpu_instance_id": "3"}]
+
+
+def test_a_weak_name_alone_in_common_is_no_parent() -> None:
+    cards = fold([row(vendor_uuid="u-1", index=0), row(Level.PARTITION, parent={"vendor_uuid": "u-2", "index": 0}, gpu_instance_id=3)])
+
+    assert [len(c.partitions) for c in cards] == [0, 1]
+
+
+def test_the_first_function_has_the_first_word() -> None:
+    (card,) = fold([row(pci_address="01:00.1", power__draw=2, memory__total=8), row(pci_address="01:00.0", power__draw=1)])
+
+    assert card.readings == {"power.draw": Known(1), "memory.total": Known(8)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "right"),
+    [
+        (Role.DISPLAY, Role.ACCELERATOR, Role.ACCELERATOR),
+        (Role.ACCELERATOR, Role.DISPLAY, Role.ACCELERATOR),
+        (None, Role.DISPLAY, Role.DISPLAY),
+        (Role.DISPLAY, None, Role.DISPLAY),
+    ],
+)
+def test_functions_of_an_accelerator_are_an_accelerator(one: Role | None, other: Role | None, right: Role) -> None:
+    (card,) = fold([row(pci_address="01:00.0", role=one), row(pci_address="01:00.1", role=other)])
+
+    assert card.role is right
+
+
+def test_chips_of_one_board_share_what_both_say() -> None:
+    rows = [row(pci_address="01:00.0", serial="b1", index=n, role=Role.ACCELERATOR) for n in range(2)]
+    (card,) = fold(rows)
+
+    assert (ids(card.names), card.role) == ({"pci_address": "0000:01:00.0", "serial": "b1"}, Role.ACCELERATOR)
+    assert [ids(d.names) for d in card.devices] == [{"serial": "b1", "index": "0"}, {"serial": "b1", "index": "1"}]
+
+
+def test_memory_that_every_slice_repeats_whole_is_the_cards() -> None:
+    keys = ("memory.total", "memory.used", "memory.free")
+    told: dict[str, Any] = {"partition__mode": "cpx", "partition__profile": "cpx_nps1", "memory__total": 192, "memory__used": 10, "memory__free": 182}
+    (card,) = fold([row(pci_address=f"0c:00.{n}", role=Role.ACCELERATOR, **told) for n in range(2)])
+    (alone,) = fold([row(pci_address="0d:00.0", **told)])
+
+    assert [card.readings[key] for key in keys] == [Known(192), Known(10), Known(182)]
+    assert card.role is Role.ACCELERATOR
+    assert [key for key in keys if key in alone.readings] == []
+
+
 def test_an_absence_never_hides_a_value() -> None:
     absent = Observation(subject=Subject(level=Level.CARD, names=names(pci_address="01:00.0", serial="a1")), readings={"power.draw": Absent(Why.ERROR)})
     (card,) = fold([absent, row(pci_address="01:00.1", power__draw=5)])

@@ -159,7 +159,7 @@ def test_devices_speak_together_where_their_card_does_not(api: TestClient) -> No
     }
     assert "memory.total" not in duo["readings"]
     assert whole["together"] == {}
-    assert [each["id"] for each in get(api, CARDS, sort="temperature.core", fields="together")["items"]][0] == duo["id"]
+    assert get(api, CARDS, sort="temperature.core", fields="together")["items"][0]["id"] == duo["id"]
     assert models(get(api, CARDS, filter="temperature.core == 41")) == ["Acme Duo"]
 
 

@@ -22,7 +22,7 @@ CHECKED_IN = Path(__file__).parents[3] / "docs" / "reference" / "openapi.json"
 
 
 def test_checked_in() -> None:
-    regenerate = "run: PYTHONPATH=src python -m muster.interfaces.api.spec > docs/reference/openapi.json"
+    regenerate = "run: make docs"
 
     assert CHECKED_IN.read_text(encoding="utf-8") == text(), regenerate
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from fastapi.testclient import TestClient
 from structlog.testing import capture_logs
+from tests.interfaces.api import fleet
 from tests.interfaces.api.fleet import get, small
 
 from muster.domain.model.errors import Unavailable
@@ -91,6 +92,36 @@ def test_set(api: TestClient) -> None:
     told = get(api, "/api/v1/acts")["items"][0]
     assert (told["by"], told["what"], told["reason"]) == ("ann", "set", "bought by them")
     assert told["at"] == "2026-09-21T14:13:20Z"
+
+
+def test_a_dry_run_answers_the_same_and_changes_nothing(api: TestClient) -> None:
+    id_ = get(api, "/api/v1/cards/SN-1001")["id"]
+
+    assert act(api, what="retire", card="SN-1001", dry_run=True) == {"cards": [id_], "takes_effect": "now", "dry_run": True}
+    assert act(api, 404, what="retire", card="SN-404", dry_run=True)["code"] == "not_found"
+    assert get(api, "/api/v1/cards/SN-1001")["presence"] == "present"
+    assert get(api, "/api/v1/acts")["items"] == []
+    assert act(api, what="retire", card="SN-1001")["cards"] == [id_]
+
+
+def test_two_names_of_one_record_are_parted(api: TestClient, desk: Desk) -> None:
+    uuid, place = "GPU-5e5e0000-0000-4000-8000-000000000001", "0000:5e:00.0"
+    one = fleet.listing(fleet.card(0, {}, pci_address=place, serial="SN-5001"))
+    other = fleet.listing(fleet.card(0, {}, pci_address=place, vendor_uuid=uuid), source="other.smi")
+    desk.report(fleet.report("node-e", one, other))
+    pair: dict[str, Any] = {"what": "not_same", "card": "SN-5001", "other": uuid}
+
+    assert get(api, "/api/v1/cards/SN-5001")["id"] == get(api, f"/api/v1/cards/{uuid}")["id"]
+    assert len(act(api, **pair, dry_run=True)["cards"]) == 2
+    assert len(act(api, **pair)["cards"]) == 2
+    assert get(api, "/api/v1/cards/SN-5001")["id"] != get(api, f"/api/v1/cards/{uuid}")["id"]
+
+
+def test_not_same_says_when_it_finds_nothing_to_part_yet(api: TestClient) -> None:
+    uuid = get(api, "/api/v1/cards/SN-1001")["ids"]["vendor_uuid"][0]
+
+    assert act(api, what="not_same", card="SN-1001", other=uuid) == {"cards": [], "takes_effect": "from the next listing on", "dry_run": False}
+    assert act(api, 400, what="not_same", card="SN-1001", other="node-a/0")["code"] == "invalid_input"
 
 
 def test_stored_stays_listed_and_retired_only_when_asked_for(api: TestClient) -> None:

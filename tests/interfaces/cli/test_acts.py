@@ -61,6 +61,36 @@ def test_what_cannot_be_done_is_said(muster: Muster, words: tuple[str, ...], cod
     assert "Traceback" not in told.err
 
 
+@pytest.mark.parametrize(
+    ("words", "what", "changed"),
+    [
+        (("set", "card", "XQ47-1", "asset.owner=team-b"), "set", "alpha · "),
+        (("store", "XQ47-2", "--place", "shelf 9"), "store", "alpha · "),
+        (("retire", "XQ47-2"), "retire", "alpha · "),
+        (("not-same", "XQ47-1", "XQ47-2"), "not_same", "no card now; it would take effect from the next listing on"),
+        (("source", "remove", "alpha/other.smi"), "remove_source", "no card"),
+    ],
+)
+def test_a_dry_run_says_what_would_be_said(muster: Muster, words: tuple[str, ...], what: str, changed: str) -> None:
+    before = muster("get", "cards", "--all", "-o", "jsonpath={.items[*].presence}").out, muster("get", "changes", "-o", "name").out
+    said = muster(*words, "--dry-run", "--by", "ann")
+
+    assert (said.code, said.out) == (0, "")
+    assert said.err.startswith("muster: dry run, nothing is changed\n  would be said: what=" + what)
+    assert "by=ann" in said.err
+    assert changed in said.err.split("would change: ")[1]
+    assert json.loads(muster(*words, "--dry-run", "-o", "json").out)["said"]["what"] == what
+    assert (muster("get", "cards", "--all", "-o", "jsonpath={.items[*].presence}").out, muster("get", "changes", "-o", "name").out) == before
+
+
+def test_a_dry_run_of_an_acknowledgement(muster: Muster) -> None:
+    (finding,) = muster("get", "findings", "-o", "name").out.split()
+
+    assert "what=acknowledge" in muster("ack", finding, "--dry-run").err
+    assert "acknowledged" not in muster("get", "findings").out
+    assert muster("ack", "nothing", "--dry-run").code == 3
+
+
 def test_ack(muster: Muster) -> None:
     (finding,) = muster("get", "findings", "-o", "name").out.split()
     assert muster("ack", finding, "--reason", "known", "--by", "ann").code == 0

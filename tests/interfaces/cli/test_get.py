@@ -6,11 +6,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from typing import Any
 
+import click
 import pytest
 
 from muster.interfaces.cli import client
+from muster.interfaces.cli.cells import Missing
+from muster.interfaces.cli.documents import as_of, now, on_card
 from muster.interfaces.cli.main import run
 
 from .conftest import DIGEST, PAYLOAD, Muster
@@ -169,6 +173,47 @@ def test_describe_a_finding(muster: Muster) -> None:
     (finding,) = muster("get", "findings", "-o", "name").out.split()
 
     assert "source_failed" in muster("describe", "finding", finding).out
+
+
+def test_describe_a_card_tells_its_newest_events(muster: Muster) -> None:
+    told = muster("describe", "card", FIRST).out
+
+    assert "\nEVENTS\n" in told
+    assert "link down\\x07" in told
+    assert "\nEVENTS" not in muster("describe", "card", "XQ47-2").out
+
+
+def test_what_devices_say_together_is_a_value_of_the_card() -> None:
+    column = on_card("MEMORY", "memory.total", "bytes")
+    of_devices = {"together": {"memory.total": {"value": 2048, "unit": "bytes", "how": "sum of devices"}}}
+
+    assert column.value({"readings": {}, **of_devices}) == 2048
+    assert column.value({"readings": {"memory.total": {"absent": "not_supported"}}, **of_devices}) == 2048
+    assert column.value({"readings": {"memory.total": {"value": 0}}, **of_devices}) == 0
+    assert column.value({"readings": {"memory.total": {"absent": "not_supported"}}}) == Missing("not_supported")
+    assert column.needs == ("memory.total", "together")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"items": [], "at": "2026-09-21T14:13:20Z"},
+        {"id": "s", "last_at": "2026-09-21T14:13:00Z", "age": 20.0},
+        {"id": "f", "opened_at": "2026-09-21T14:13:19Z", "age": 1},
+        {"id": "c", "readings": {"memory.total": {"value": 1, "observed_at": "2026-09-21T14:13:18Z", "age": 2.0}}},
+        {"items": [{"id": "c", "readings": {"memory.total": {"absent": "error", "observed_at": "2026-09-21T14:13:18Z", "age": 2.0}}}]},
+    ],
+)
+def test_ages_are_of_the_time_of_the_document(document: dict[str, Any]) -> None:
+    with click.Context(click.Command("get")):
+        as_of(document)
+        assert now() == 1_790_000_000.0
+
+
+def test_ages_are_of_this_moment_where_a_document_tells_no_time() -> None:
+    with click.Context(click.Command("get")):
+        as_of({"id": "1", "at": "2026-09-21T14:13:20Z", "learnt_at": "2026-09-21T14:13:20Z"})
+        assert abs(now() - time.time()) < 60
 
 
 def test_history(muster: Muster) -> None:

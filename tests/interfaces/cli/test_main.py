@@ -114,12 +114,16 @@ def test_settings_of_the_client(alone: Muster, tmp_path: Path, monkeypatch: pyte
     file = tmp_path / "muster" / "config.toml"
     file.parent.mkdir()
     file.write_text('output = "name"\ntimeout = 5\n')
-    monkeypatch.setenv("MUSTER_OUTPUT", "json")
+    for name, value in (("OUTPUT", "json"), ("ROOT", "/host"), ("TOKEN", "s3cret"), ("PROCESS_NAMES", "1")):
+        monkeypatch.setenv(f"MUSTER_{name}", value)
 
     rows = {row["setting"]: row for row in json.loads(alone("config").out)["items"]}
     assert (rows["output"]["value"], rows["output"]["from"]) == ("json", "MUSTER_OUTPUT")
     assert (rows["timeout"]["value"], rows["timeout"]["from"]) == (5, str(file))
     assert (rows["port"]["from"], rows["port"]["of"]) == ("default", "server")
+    assert (rows["root"]["value"], rows["root"]["from"]) == ("/host", "MUSTER_ROOT")
+    assert (rows["token"]["value"], rows["process_names"]["value"]) == ("(set)", "1")
+    assert "s3cret" not in json.dumps(rows)
     assert str(file) in alone("config", "path").out.splitlines()
 
 

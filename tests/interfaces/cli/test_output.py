@@ -35,6 +35,18 @@ ROWS = [
 Printed = Callable[..., str]
 
 
+@pytest.mark.parametrize(("force", "no", "coloured"), [("", "", False), ("1", "", True), ("1", "1", False)])
+def test_colours_are_forced_and_forbidden(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, force: str, no: str, coloured: bool) -> None:
+    for name, value in (("FORCE_COLOR", force), ("NO_COLOR", no), ("TERM", "xterm")):
+        monkeypatch.setenv(name, value)
+    column = Column(title="NAME", key="name", value=lambda row: row["name"], style=lambda _: "green")
+    render([{"name": "x" * 200}], [column], "table", no_headers=False)
+    out = capsys.readouterr().out
+
+    assert ("\x1b[" in out) is coloured
+    assert "x" * 200 in out
+
+
 @pytest.fixture
 def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
     def call(form: str, **options: bool) -> str:

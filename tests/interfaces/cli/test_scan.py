@@ -112,6 +112,23 @@ def test_a_recording_may_keep_names(tmp_path: Path) -> None:
     assert SERIAL.encode() in b"".join(path.read_bytes() for path in folder.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("captures", "why"),
+    [
+        ('[[captures]]\nsource = "kernel_log.kmsg"\nformat = "kernel-log"\nlocator = ["/dev/kmsg"]\nfile = "kmsg.txt"\n', "a log: it tells what happened"),
+        ('[[captures]]\nsource = "node.files"\nformat = "node-files"\nlocator = []\nfile = "kmsg.txt"\n', "none of the sources that were read lists cards"),
+    ],
+)
+def test_a_recording_without_cards_says_why(capsys: pytest.CaptureFixture[str], tmp_path: Path, captures: str, why: str) -> None:
+    (tmp_path / "machine.toml").write_text('[node]\nname = "n"\n' + captures)
+    (tmp_path / "kmsg.txt").write_text("6,1,5,-;acme 0000:02:00.0: link up\n" if "kmsg" in captures.partition("file")[0] else "/proc/sys/kernel/osrelease: 6.1\n")
+
+    assert run(["scan", "--machine", str(tmp_path)]) == 0
+    told = capsys.readouterr()
+    assert "no cards found" in told.err
+    assert why in told.out + told.err
+
+
 def test_doctor_tells_each_source(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor", "-o", "json"]) in (0, 1)
     rows = json.loads(capsys.readouterr().out)["items"]

@@ -209,7 +209,7 @@ def _listing(told: _Round, capture: Capture, found: Listing, *, whole: bool) -> 
     told.node.update(found.node)
     version = found.node.get("tool.version", "")
     told.version = told.version or version
-    told.news.append(seen.news(version, found))
+    told.news.append(seen.news(version, replace(found, cut=found.cut or told.cut)))
     _mark(told, capture, whole=whole and bool(found.records) and not found.short, cut=found.cut)
     told.empty = told.empty or found.empty
 

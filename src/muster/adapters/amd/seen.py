@@ -41,7 +41,9 @@ _HEAD_LINE = re.compile(r"AMD-SMI\s+\S+|^\s*(?:Device\s+Node|GPU\b|WARNING)|^[=+
 
 
 def news(version: str, listing: Listing) -> str:
-    """What of a listing lies outside of what was seen, as one short sentence; "" when nothing does."""
+    """What of a listing lies outside of what was seen, as one short sentence; "" when nothing does. Keys of a broken document stand anywhere."""
+    if listing.cut:
+        return TOOL.news(version)
     keys = (*unknown(listing.roots, _ROOTS.__contains__), *unknown((key for record in listing.records for key in record), _known))
     return sentences(TOOL.news(version), not_known("key", dict.fromkeys(keys)))
 

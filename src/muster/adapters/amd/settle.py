@@ -35,6 +35,8 @@ def _model(card: Thing, models: Models, *, cut: bool) -> None:
     for key, value in facts.items():
         if key not in card.readings and (not cut or key == "memory.unified"):
             card.value(key, value)
+    if model is not None and not cut and "product.name" not in card.readings:
+        card.value("product.name", model.name.partition(" (")[0])
     if model is not None:
         card.tell("model", {"name": model.name, "source": model.source, "confidence": model.confidence})
     if model is not None and model.key in _DISPLAY:

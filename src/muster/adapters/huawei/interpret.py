@@ -87,7 +87,7 @@ def _dcmi(capture: Capture, models: Models) -> Interpretation:
     found, told = observe_dcmi.gather(document.value)
     if document.cut:
         told = replace(told, outcome=Outcome.PARTIAL if found.cards else Outcome.UNREADABLE, complete=False, detail="the document is cut")
-    return replace(told, unknown_shape=seen.of_snapshot(document.value), observations=_observations(found, models))
+    return replace(told, unknown_shape=seen.of_snapshot({} if document.cut else document.value), observations=_observations(found, models))
 
 
 def _exporter(capture: Capture, models: Models) -> Interpretation:

@@ -63,7 +63,7 @@ def of_tool(told: str) -> str:
 
 def news(said: Said, payloads: Iterable[bytes]) -> str:
     """What of the tools' texts lies outside of what was seen, as one short sentence; "" when nothing does."""
-    keys = (key for record in said.records if record.listed == "view" for key in record.fields)
+    keys = (key for record in said.records if record.listed == "view" and record.npu is not None for key in record.fields)
     columns = (name for record in said.records if record.listed == "mapping" for name in record.fields)
     names = (*unknown(columns, _of(_HEADERS)), *(name for payload in payloads for name in _headers(payload)))
     return sentences(of_tool(said.tool), not_known("column", dict.fromkeys(names)), not_known("key", unknown(keys, _of(_KEYS))))

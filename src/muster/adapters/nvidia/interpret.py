@@ -7,7 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from muster.adapters.nvidia import parse_csv, parse_kernel, parse_list, parse_nvml, parse_prometheus, parse_q, parse_rows, parse_table, parse_xml, seen
+from muster.adapters.nvidia import (
+    parse_csv,
+    parse_dcgm,
+    parse_kernel,
+    parse_list,
+    parse_nvml,
+    parse_prometheus,
+    parse_q,
+    parse_rows,
+    parse_table,
+    parse_xml,
+    seen,
+)
 from muster.adapters.nvidia.board import Board, Listing
 from muster.adapters.nvidia.failures import failure, lost
 from muster.adapters.nvidia.observe import say
@@ -31,6 +43,7 @@ _PARSERS: dict[str, Callable[[bytes], Listing]] = {
     "nvidia-smi-monitor": parse_rows.parse_monitor,
     "nvidia-smi-topo": parse_rows.parse_topology,
     "nvidia-smi-version": parse_versions,
+    "dcgmi-text": parse_dcgm.parse,
     "prometheus-text": parse_prometheus.parse,
 }
 _TOOL = "nvidia-smi-"
@@ -86,7 +99,8 @@ def _one(capture: Capture, models: Models, told: _Round) -> None:
     listing, outcome = _listing(capture, form)
     told.news.append(seen.news(form, capture.payload, listing))
     told.version = told.version or listing.head.get("tool_version", "") or listing.head.get("driver_version", "")
-    if not listing.boards and outcome is None and form not in ("nvidia-smi-version", "nvidia-smi-profiles"):
+    report = any(key.startswith(parse_dcgm.REPORT) for key in listing.head)
+    if not listing.boards and outcome is None and not report and form not in ("nvidia-smi-version", "nvidia-smi-profiles"):
         outcome = _why_empty(capture, listing, told)
     if outcome is Outcome.UNREADABLE:
         _misfit(capture, form, listing, told)

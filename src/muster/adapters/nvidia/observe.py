@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from muster.adapters.nvidia.board import Board, Listing, Process, Slice
 from muster.adapters.nvidia.observe_state import put_errors, put_fabric, put_states
+from muster.adapters.nvidia.parse_dcgm import REPORT
 from muster.adapters.nvidia.readings import first, measure, words
 from muster.domain.model.gather import Gather, Thing, check_power
 from muster.domain.model.names import NameKind, names_nothing
@@ -102,6 +103,8 @@ def _node(head: dict[str, str], node: Thing) -> None:
     node.put("runtime.library.version", words(head.get("nvml_version")))
     if "timestamp" in head:
         node.tell("timestamp", head["timestamp"])
+    for key in (key for key in head if key.startswith(REPORT)):
+        node.tell(key, head[key])
 
 
 def first_text(head: dict[str, str], *keys: str) -> str | None:

@@ -7,6 +7,7 @@ import re
 
 from muster.adapters.nvidia.failures import speaks
 from muster.adapters.nvidia.parse_csv import HEADER_LINES, is_header
+from muster.adapters.nvidia.parse_dcgm import SIGN
 from muster.formats.text import decode
 
 _LAYOUTS: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -20,6 +21,7 @@ _LAYOUTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("nvidia-smi-topo", re.compile(r"^\s*GPU0\s+(?:GPU1|NIC0|mlx\d|CPU Affinity)[\s\S]*^GPU0\s+X\s", re.MULTILINE)),
     ("nvidia-smi-version", re.compile(r"^NVIDIA-SMI version\s*:", re.MULTILINE)),
     ("nvidia-smi-profiles", re.compile(r"^\| GPU instance profiles:", re.MULTILINE)),
+    ("dcgmi-text", SIGN),
     ("kernel-log", re.compile(r"\bNVRM: (?:Xid|GPU|The NVIDIA|Rate limiting|loading)|\bNVRM:.*\bXid \(|nvidia-nvswitch\d*: SXid \(")),
 )
 _GPU_UUID = re.compile(r"\bGPU-[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\b")

@@ -67,7 +67,7 @@ def news(form: str, payload: bytes, listing: Listing) -> str:
     """What of the text lies outside of what was seen, as one short sentence; "" when nothing does."""
     versions = (listing.head.get(key, "") for key in ("driver_version", "kmd_version", "tool_version"))
     layout = _LAYOUTS.get(form)
-    return sentences(*map(DRIVERS.news, versions), layout(payload, listing) if layout else "")
+    return sentences(*(DRIVERS.news(number) for number in versions if "." in number), layout(payload, listing) if layout else "")
 
 
 def misfit(form: str, payload: bytes) -> str:
@@ -115,15 +115,20 @@ def _table(payload: bytes, listing: Listing) -> str:
 def _csv(payload: bytes, listing: Listing) -> str:
     del listing
     rows = decode(payload[:HEAD]).split("\n")[:HEADER_LINES]
-    header = next((row for row in rows if is_header(row)), "")
-    names = (cell.strip().strip('"').partition(" [")[0] for cell in re.split(r"[;,\t]", header))
+    place = next((place for place, row in enumerate(rows) if is_header(row)), None)
+    if place is None:
+        return ""
+    cells = re.split(r"[;,\t]", rows[place])
+    if place == len(rows) - 1:
+        cells.pop()  # no line end behind it: the name may go on
+    names = (cell.strip().strip('"').partition(" [")[0] for cell in cells)
     return not_known("column", unknown(names, lambda name: of_words(canonical(name), _COLUMNS)))
 
 
 def _nvml(payload: bytes, listing: Listing) -> str:
     del listing
     document = first(payload, partial=True)
-    keys = document.value if document is not None and isinstance(document.value, dict) else {}
+    keys = document.value if document is not None and not document.cut and isinstance(document.value, dict) else {}
     return not_known("key", unknown(keys, _ROOTS.__contains__))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the OpenAPI document: `python -m muster.interfaces.api.spec > docs/reference/openapi.json`."""
+"""The OpenAPI document as `make docs` writes it to docs/reference/openapi.json; `python -m muster.interfaces.api.spec` prints it."""
 
 from __future__ import annotations
 

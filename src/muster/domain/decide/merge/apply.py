@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from muster.domain.decide.merge.acts import act
 from muster.domain.decide.merge.groups import Group, groups, node_readings
 from muster.domain.decide.merge.join import split
@@ -11,7 +13,7 @@ from muster.domain.decide.merge.nodes import resolve
 from muster.domain.decide.merge.parts import hear, partitions
 from muster.domain.decide.merge.record import aside, counted, rung
 from muster.domain.decide.merge.sight import conflicts, contest, deny, displace, settle, sight
-from muster.domain.decide.merge.state import STRONG, Card, Place, Site, Speaker, rank
+from muster.domain.decide.merge.state import STRONG, Card, Node, Place, Site, Speaker, rank
 from muster.domain.decide.merge.values import dissent, take
 from muster.domain.model.names import NameKind
 from muster.domain.model.policy import Policy
@@ -34,14 +36,15 @@ def apply(site: Site, said: Listing | Act, order: int, policy: Policy) -> list[P
     moment = Moment(at=at, n=site.n, learnt=said.received_at)
     if isinstance(said, Act):
         act(site, said, moment, policy)
+        _settle_all(site, at, said.received_at, policy, site.nodes)
     else:
-        _listing(site, said, moment, policy)
-    _settle_all(site, at, said.received_at, policy, node=None if isinstance(said, Act) else said.node.name)
+        node = resolve(site, said.node, at, policy)
+        _listing(site, said, node, moment, policy)
+        _settle_all(site, at, said.received_at, policy, {node.id})
     return moment.points
 
 
-def _listing(site: Site, said: Listing, moment: Moment, policy: Policy) -> None:
-    node = resolve(site, said.node, moment.at, policy)
+def _listing(site: Site, said: Listing, node: Node, moment: Moment, policy: Policy) -> None:
     place = (node.id, said.witness.source)
     speaker = _speaker(site, place, said, policy)
     if speaker.removed:
@@ -143,9 +146,8 @@ def _break(site: Site, kind: NameKind, value: str, moment: Moment) -> None:
             each.best = min(each.best, rung(each), key=rank)
 
 
-def _settle_all(site: Site, at: float, learnt: float, policy: Policy, node: str | None = None) -> None:
-    """Presence, place, conflicts, rungs, dissent and what is counted since when, after something happened at ``at`` (on one node: words changed only there)."""
-    spoke = {n.id for n in site.nodes.values() if node is None or n.name == node or node.lower() in n.former or n.last_at == at}
+def _settle_all(site: Site, at: float, learnt: float, policy: Policy, spoke: Container[str]) -> None:
+    """Presence, place, conflicts, rungs, dissent and what is counted since when, after something happened at ``at`` on the nodes that ``spoke``."""
     for card in list(site.cards.values()):
         settle(site, card, at, learnt)
     conflicts(site, at, learnt)
@@ -202,7 +204,7 @@ def advance(site: Site, until: float, learnt: float, policy: Policy) -> bool:
 def _settle_at(site: Site, due: float, learnt: float, policy: Policy) -> None:
     """As `_settle_all`, a moment after ``due``, with its entries dated at ``due``."""
     before = {card.id: len(card.history) for card in site.cards.values()}
-    _settle_all(site, due + JUST_AFTER, learnt, policy)
+    _settle_all(site, due + JUST_AFTER, learnt, policy, site.nodes)
     for card in site.cards.values():
         fresh = card.history[before.get(card.id, 0) :]
         del card.history[before.get(card.id, 0) :]
