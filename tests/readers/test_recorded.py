@@ -183,3 +183,14 @@ def test_what_identifies_is_not_written(tmp_path: Path, source: Callable[..., So
     assert (len(serial), serial in second.payload) == (12, True)
     assert third.detail.startswith("late on ")
     assert load_machine(tmp_path / "new").node.machine_id != ""
+
+
+def test_a_short_name_of_the_machine_is_not_written_where_a_name_stands(tmp_path: Path) -> None:
+    named = Capture(source=SourceId("node.files"), locator=(), format="node-files", payload=b"/proc/sys/kernel/hostname: gx\n", context={"host": "gx"})
+    recorder = Recorder("ours", RecordedNode(name="gx", machine_id="", system=""), Redactor(b"salt", ["gx"]))
+    recorder.keep(named)
+    recorder.write(tmp_path / "m")
+    told = load_machine(tmp_path / "m")
+
+    assert "gx" not in (tmp_path / "m" / "machine.toml").read_text()
+    assert told.node.name == told.captures[0].payload.decode().split()[-1] != "gx"

@@ -55,7 +55,7 @@ class Adapter(Protocol):
         """Declared ways of seeing, leaders before those that follow them."""
 
     def recognise(self, head: bytes) -> str | None:
-        """Which of my formats is this? ``head`` are the first 64 KiB at most. Several adapters may claim one text."""
+        """The name of the format that the text has, None for a strange one. ``head`` are the first 64 KiB at most. Several adapters may claim one text."""
 
     def interpret(self, captures: Sequence[Capture]) -> Interpretation:
         """What the captures of one round of one source say. Pure; never raises on bad input."""

@@ -127,7 +127,7 @@ class Story:
         card = self._record(self._cast.sliced.machine, self._cast.sliced.card)
         yield Chapter("One card: what is known, who says so, how old it is")
         yield Say("This one is cut into partitions. A value that nobody can know is told as such, with the reason: never as zero.")
-        yield Show(("describe", "card", self._called(card)), head=40)
+        yield Show(("describe", "card", self._called(card)), head=44)
 
     def _move(self) -> Iterator[Beat]:
         mover = self._cast.mover

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -248,7 +249,30 @@ def test_order() -> None:
             order(wrong, FIELDS)
 
 
-_VALUES = st.none() | st.integers(-3, 3) | st.floats(-3, 3) | st.just(float("nan")) | st.sampled_from(["a", "b"])
+_VALUES = (
+    st.none()
+    | st.integers(-3, 3)
+    | st.floats(-3, 3)
+    | st.just(float("nan"))
+    | st.sampled_from(["a", "b", "a2", "a10", "a02", "2", "0000:0a:00.0", "0000:10:00.0"])
+)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["node-1", "node-2", "node-10", "node-10-a"],
+        ["PCIe 2", "PCIe 10"],
+        ["0000:05:00.0", "0000:0a:00.0", "0000:10:00.0", "0000:1b:00.0", "0001:01:00.0", "10000:01:00.0"],
+        ["n · 0000:05:00.0 · X", "n · 0000:0a:00.0 · X"],
+        ["01", "1", "2", "a", "a1", "b"],
+    ],
+)
+def test_texts_are_in_natural_order(texts: list[str]) -> None:
+    keys = (SortKey("x"),)
+    places = [stand({"x": text}.get, "", keys) for text in texts]
+
+    assert [earlier(one, other, keys) for one, other in pairwise(places)] == [-1] * (len(texts) - 1)
 
 
 @given(st.lists(st.tuples(_VALUES, _VALUES, st.sampled_from("pqrs")), min_size=3, max_size=3), st.booleans(), st.booleans())

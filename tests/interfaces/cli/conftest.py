@@ -115,7 +115,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No setting, file or server of this machine is looked at."""
-    for name in ("MUSTER_SERVER", "MUSTER_OUTPUT", "MUSTER_TIMEOUT", "MUSTER_RUNTIME", "XDG_RUNTIME_DIR"):
+    for name in ("MUSTER_SERVER", "MUSTER_OUTPUT", "MUSTER_TIMEOUT", "MUSTER_RUNTIME", "XDG_RUNTIME_DIR", "FORCE_COLOR", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path))

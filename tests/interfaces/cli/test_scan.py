@@ -121,7 +121,9 @@ def test_a_recording_may_keep_names(tmp_path: Path) -> None:
 )
 def test_a_recording_without_cards_says_why(capsys: pytest.CaptureFixture[str], tmp_path: Path, captures: str, why: str) -> None:
     (tmp_path / "machine.toml").write_text('[node]\nname = "n"\n' + captures)
-    (tmp_path / "kmsg.txt").write_text("6,1,5,-;acme 0000:02:00.0: link up\n" if "kmsg" in captures.partition("file")[0] else "/proc/sys/kernel/osrelease: 6.1\n")
+    (tmp_path / "kmsg.txt").write_text(
+        "6,1,5,-;acme 0000:02:00.0: link up\n" if "kmsg" in captures.partition("file")[0] else "/proc/sys/kernel/osrelease: 6.1\n"
+    )
 
     assert run(["scan", "--machine", str(tmp_path)]) == 0
     told = capsys.readouterr()

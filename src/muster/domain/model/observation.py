@@ -39,7 +39,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """Readings about one subject, from one source, in one round; ``vendor`` holds the tool's own names and text."""
+    """What a source told of one subject when it was read; ``vendor`` holds the tool's own names and text."""
 
     subject: Subject
     readings: Mapping[str, Reading] = field(default_factory=_nothing)
