@@ -12,6 +12,9 @@ from muster.domain.model.roll import NodeNames
 from muster.spi.store import EventRow
 from muster.wire.report import EventDoc, ReportDoc
 
+MOST_REPEATS = 2**31
+"""What repeats more often is told as this often."""
+
 
 def place_events(roll: Roll, doc: ReportDoc, policy: Policy) -> list[EventRow]:
     """The events of a report as rows, each on its card where one is found."""
@@ -38,7 +41,7 @@ def _row(site: Site, node: str, doc: ReportDoc, each: EventDoc) -> EventRow:
         address=address,
         first_at=each.first_at,
         last_at=each.last_at,
-        repeats=each.repeats,
+        repeats=max(1, min(each.repeats, MOST_REPEATS)),
     )
 
 

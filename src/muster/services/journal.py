@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from muster.spi.store import Said
 from muster.wire import report as wire
 from muster.wire.mapping import to_observations
 from muster.wire.report import ActDoc, ListingDoc, ReportDoc
+
+LONGEST_CADENCE = 7 * 86400.0
+"""Seconds; a source that speaks less often promises nothing worth waiting for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class Stored:
 
 def listing(doc: ReportDoc, each: ListingDoc, skew: float, now: float) -> tuple[Listing, ListingDoc]:
     """A listing with its corrected time: by monotonic age where the boot is the same, else by the wall clock."""
+    if not (math.isfinite(each.observed_mono) and math.isfinite(doc.sent_mono)):
+        raise InputError(f"listing of {each.source}: its monotonic time is no number", hint="seconds of the reporter's monotonic clock")
     if each.boot_id == doc.boot_id and (each.observed_mono or doc.sent_mono):
         at = doc.sent_at - max(0.0, doc.sent_mono - each.observed_mono) + skew
     else:
@@ -52,6 +58,10 @@ def _domain(node: wire.NodeDoc, reporter: str, incarnation: str, sequence: int, 
         channel, witness, outcome = Channel(each.channel), WitnessClass(each.witness), Outcome(each.outcome)
     except ValueError as wrong:
         raise InputError(f"listing of {each.source}: {wrong}", hint="is the agent newer than the server? Upgrade the server first") from wrong
+    if channel is Channel.OPERATOR or witness is WitnessClass.OPERATOR:
+        raise InputError(f"listing of {each.source}: a reporter cannot speak as the operator", hint="operators speak by acts")
+    if not 0 <= each.cadence <= LONGEST_CADENCE:
+        raise InputError(f"listing of {each.source}: a cadence of {each.cadence:g} s", hint=f"at most {LONGEST_CADENCE:g} s")
     return Listing(
         node=NodeNames(name=node.name, machine_id=node.machine_id, system=node.system),
         witness=Witness(source=each.source, channel=channel, witness=witness, cadence=each.cadence),

@@ -86,6 +86,8 @@ class Batch:
     """Cards that a late report showed never to have been: no longer believed, and nothing stands for them."""
     nodes: Sequence[NodeRecord] = ()
     sources: Sequence[SourceRecord] = ()
+    nodes_gone: Sequence[str] = ()
+    """Nodes that a late report showed to be another."""
     sources_gone: Sequence[tuple[str, str]] = ()
     samples: Sequence[Sample] = ()
     rebound: Sequence[str] = ()

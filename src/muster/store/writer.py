@@ -102,6 +102,7 @@ def _write_roll(connection: sqlite3.Connection, batch: Batch) -> None:
     each(connection, _ALIASES_OF, ({"new_": card} for card in batch.vanished))
     back = CARDS.write(connection, batch.cards, batch.at)
     each(connection, _ALIAS_GONE, ({"old_": card} for card in back))
+    NODES.drop(connection, batch.nodes_gone, batch.at)
     NODES.write(connection, batch.nodes, batch.at)
     each(connection, _SOURCE, (_source_row(source) for source in batch.sources))
     each(connection, _SOURCE_GONE, ({"node_": node, "source_": source} for node, source in batch.sources_gone))

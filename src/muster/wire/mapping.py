@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from muster.domain.model.attributes import Level
+from muster.domain.model.attributes import ATTRIBUTES, Kind, Level
 from muster.domain.model.names import Name, NameKind, name
 from muster.domain.model.observation import Event, Interpretation, Observation, Role, Subject
 from muster.domain.model.reading import Absent, Known, Reading, Why
@@ -27,6 +27,8 @@ DEPTH_LIMIT = 16
 TEXT_LIMIT = 64 * 1024
 """Characters of one text that are kept."""
 _INT_LIMIT = 2**63
+_LARGEST = 2.0**64
+"""No quantity of the dictionary comes near it; sums of such numbers stay finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,21 +96,34 @@ def _observation(doc: ObservationDoc) -> Observation | None:
     if doc.level not in _LEVELS:
         return None
     subject = Subject(level=Level(doc.level), names=_names(doc.ids), parent=_names(doc.parent), ordinal=doc.ordinal)
-    readings = {key: reading for key, each in doc.readings.items() if (reading := to_reading(each)) is not None}
+    readings = {key: fit(key, reading) for key, each in doc.readings.items() if (reading := to_reading(each)) is not None}
     role = Role(doc.role) if doc.role in _ROLES else None
-    return Observation(subject=subject, readings=readings, vendor=dict(doc.vendor), role=role)
+    return Observation(subject=subject, readings=readings, vendor=plain(doc.vendor), role=role)
 
 
 def to_reading(doc: Mapping[str, Any]) -> Reading | None:
     """The reading in ``{"v": value}`` or ``{"a": reason, "d": detail}``; None for a form that is neither."""
     if "v" in doc and doc["v"] is not None:
-        return Known(doc["v"])
+        return Known(plain(doc["v"]))
     if "a" not in doc:
         return None
     why, detail = str(doc["a"]), str(doc.get("d", ""))
     if why in _WHYS:
         return Absent(Why(why), detail)
     return Absent(Why.UNREADABLE, f"{why}: {detail}" if detail else why)
+
+
+def fit(key: str, reading: Reading) -> Reading:
+    """The reading, or an absence when its value is not of the attribute's kind, no document can hold it, or a counter is negative."""
+    entry = ATTRIBUTES.get(key)
+    if entry is None or not entry.numeric or isinstance(reading, Absent):
+        return reading
+    value = reading.value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return Absent(Why.UNREADABLE, str(value)[:80])
+    if not abs(value) < _LARGEST or (entry.kind is Kind.COUNTER and value < 0):
+        return Absent(Why.IMPLAUSIBLE, str(value)[:80])
+    return reading
 
 
 def to_event_docs(events: Iterable[Event], *, source: str, adapter: str, boot_id: str, place: Callable[[Event], str], seen_at: float) -> list[EventDoc]:

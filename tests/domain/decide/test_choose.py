@@ -200,6 +200,27 @@ def test_an_absence_says_who_where_and_on_what_bytes() -> None:
     assert (found.source, found.node, found.observed_at, found.capture) == ("driver", "n7", NOW - 3, "d1")
 
 
+def test_a_value_says_who_where_and_on_what_bytes() -> None:
+    found = shown("power.draw", voice(W.DRIVER, "power.draw", Word(value=90, at=NOW - 3, capture="d2"), node="n7"))
+
+    assert (found.source, found.node, found.observed_at, found.capture) == ("driver", "n7", NOW - 3, "d2")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_sources_of_one_class_the_newer_is_shown(order: int) -> None:
+    known = [voice(W.DRIVER, "power.draw", said(90 + age, age), source=f"s{age}") for age in (5, 40)][::order]
+    refused = [voice(W.DRIVER, "fan.speed", Word(why=Why.NOT_SUPPORTED, why_at=NOW - age), source=f"s{age}") for age in (5, 40)][::order]
+
+    assert shown("power.draw", *known).source == "s5"
+    assert shown("fan.speed", *refused).source == "s5"
+
+
+def test_a_stale_gauge_does_not_stay_though_a_fresh_one_agrees() -> None:
+    found = shown("power.draw", voice(W.DRIVER, "power.draw", said(90, 400)), voice(W.BMC, "power.draw", said(90)))
+
+    assert (found.source, found.stale) == ("bmc", False)
+
+
 def test_nothing_is_younger_than_now() -> None:
     assert shown("power.draw", voice(W.DRIVER, "power.draw", said(90))).age(NOW - 50) == 0.0
 

@@ -39,6 +39,26 @@ def test_words_that_arrive_late_change_nothing_newer() -> None:
     assert (late.value, late.at, late.why) == (80, 3, Why.ERROR)
 
 
+def test_a_word_keeps_the_tools_own_text_and_the_bytes_it_rests_on() -> None:
+    known = heard(None, Known(90), 1.0, "d1")
+    passing = heard(known, ERROR, 2.0, "d2")
+    first = heard(None, ERROR, 2.0, "d2")
+    gone = heard(known, SUPPORTED, 2.0, "d3")
+    late = heard(first, Known(80), 1.5, "d4")
+
+    assert known == Word(value=90, at=1.0, capture="d1")
+    assert passing == Word(value=90, at=1.0, why=Why.ERROR, why_at=2.0, detail="Unknown Error", capture="d1")
+    assert first == Word(why=Why.ERROR, why_at=2.0, detail="Unknown Error", capture="d2")
+    assert gone == Word(why=Why.NOT_SUPPORTED, why_at=2.0, detail="N/A", capture="d3")
+    assert late == Word(value=80, at=1.5, why=Why.ERROR, why_at=2.0, detail="Unknown Error", capture="d4")
+
+
+def test_of_two_words_at_one_time_the_later_told_counts() -> None:
+    assert said((5, Known(90)), (5, Known(80))).value == 80
+    assert said((5, Known(90)), (5, SUPPORTED)).why is Why.NOT_SUPPORTED
+    assert said((5, SUPPORTED), (5, ERROR)).why is Why.ERROR
+
+
 def test_the_newest_of_two_sources_of_words() -> None:
     old, new = (
         {"a": Word(value=1, at=1.0), "b": Word(value=2, at=9.0)},

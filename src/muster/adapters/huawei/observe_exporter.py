@@ -33,7 +33,10 @@ FAMILIES: dict[str, tuple[str, float]] = {
     "hbm_ecc_total_double_bit_error_cnt": ("errors.memory.uncorrected.lifetime", 1),
 }
 _NEVER_ZERO = ("temperature", "hbm_temperature", "power", "voltage", "aicore_current_freq")
-_MEMORY = ("hbm_total_memory", "hbm_used_memory", "total_memory", "used_memory")
+_KINDS = (("hbm_total_memory", "hbm_used_memory"), ("total_memory", "used_memory"))
+_MEMORY = tuple(family for pair in _KINDS for family in pair)
+_FAILED = (-1.0, float(0xFFFFFFFF))
+"""What the exporter prints where a call failed."""
 _HEALTH = {1.0: ("1", "ok"), 0.0: ("0", "critical"), -1.0: ("-1", "unknown")}
 
 
@@ -98,33 +101,38 @@ def _unset(chip: Chip) -> bool:
 def _reading(key: str, family: str, value: float, factor: float, *, unset: bool) -> Reading:
     if not math.isfinite(value):
         return Absent(Why.UNREADABLE, str(value))
-    if value == -1:
-        return Absent(Why.ERROR, "-1: the exporter could not read it")
     if value == 0 and family in _NEVER_ZERO:
         return Absent(Why.IMPLAUSIBLE, "0 as printed")
     if value == 0 and unset:
         return Absent(Why.NOT_SAMPLED, "0, like every value of this chip")
+    if value in _FAILED:
+        return Absent(Why.ERROR, f"{value:.0f}: the exporter could not read it")
     reading = sentinel(key, value)
     return Known(scaled(_exact(value), factor)) if isinstance(reading, Known) else reading
 
 
 def _memory(thing: Thing, chip: Chip) -> None:
-    """HBM where the chip has any, else DDR, which on chips with HBM belongs to the control processors."""
-    kinds = [("hbm_total_memory", "hbm_used_memory"), ("total_memory", "used_memory")]
-    there = [pair for pair in kinds if pair[0] in chip.values]
-    best = next((pair for pair in there if chip.values[pair[0]] > 0), None)
-    if there and best is None:
-        thing.absent("memory.total", Why.IMPLAUSIBLE, f"{chip.values[there[0][0]]:g} as printed").absent("memory.used", Why.NOT_SAMPLED, "no total")
+    """HBM where the chip has any, else DDR, which on chips with HBM belongs to the control processors. HBM that could not be read is still HBM."""
+    pair = _kind_of_memory(chip)
+    if pair is None:
         return
-    best = best or next((pair for pair in kinds if pair[1] in chip.values), None)
-    if best is None:
+    total = chip.values.get(pair[0])
+    if total == 0:
+        thing.absent("memory.total", Why.IMPLAUSIBLE, "0 as printed").absent("memory.used", Why.NOT_SAMPLED, "no total")
         return
-    for family, key in zip(best, ("memory.total", "memory.used"), strict=True):
+    for family, key in zip(pair, ("memory.total", "memory.used"), strict=True):
         if family in chip.values:
             thing.put(key, _reading(key, family, chip.values[family], MIB, unset=False))
     for family in _MEMORY:
-        if family in chip.values and family not in best:
+        if family in chip.values and family not in pair:
             thing.tell(family, chip.values[family])
+
+
+def _kind_of_memory(chip: Chip) -> tuple[str, str] | None:
+    """The families that speak of the chip's own memory: the first whose total is not nought, else the first that is there."""
+    there = [pair for pair in _KINDS if pair[0] in chip.values]
+    best = next((pair for pair in there if chip.values[pair[0]] != 0), None)
+    return best or next(iter(there), None) or next((pair for pair in _KINDS if pair[1] in chip.values), None)
 
 
 def _health(thing: Thing, chip: Chip) -> None:

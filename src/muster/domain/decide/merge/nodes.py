@@ -23,7 +23,7 @@ def resolve(site: Site, names: NodeNames, at: float, policy: Policy) -> Node:
     system, machine, name = keys(names, policy)
     found = find(site, system, machine, name)
     if found is None:
-        found = Node(id="n-" + digest("node", system, machine, name, f"{at:.3f}"), created_at=at, name=names.name)
+        found = Node(id=_free_id(site, name or machine or system, machine, system), created_at=at, name=names.name)
         site.nodes[found.id] = found
     if system and not found.system:
         found.system, found.shown_system = system, names.system
@@ -34,6 +34,16 @@ def resolve(site: Site, names: NodeNames, at: float, policy: Policy) -> Node:
         found.former.discard(name)
     found.last_at = max(found.last_at, at)
     return found
+
+
+def _free_id(site: Site, *names: str) -> str:
+    """An id that follows from the first name alone, so that it is the same whichever word came first; cloned nodes take the further names too."""
+    made = "n-" + digest("node", names[0])
+    for count in range(1, len(names) + 1):
+        if made not in site.nodes:
+            break
+        made = "n-" + digest("node", *names[: count + 1], made)
+    return made
 
 
 def find(site: Site, system: str, machine: str, name: str) -> Node | None:

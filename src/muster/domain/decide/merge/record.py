@@ -82,7 +82,7 @@ def _views(site: Site, here: list[Card], at: float) -> set[str]:
         if not hearsay and rank(rung(card)) < rank(Rung.SERIAL_SLOT):
             continue
         kinds = _kinds(card)
-        for better in here:
+        for better in sorted(here, key=lambda c: (c.created_at, c.created_n)):
             if better is card or better.id in used or better.id in views or _channels(site, better) <= channels or kinds & _kinds(better):
                 continue
             if site.seen(better, at) if hearsay else rank(rung(better)) < rank(rung(card)):

@@ -69,6 +69,8 @@ class Merged:
     samples: tuple[Sample, ...] = ()
     rebound: tuple[str, ...] = ()
     """Cards whose gauges must be written anew: a record was joined, split or folded again."""
+    nodes_gone: tuple[str, ...] = ()
+    sources_gone: tuple[tuple[str, str], ...] = ()
     vanished: tuple[str, ...] = ()
     """Cards that a late word showed never to have been, and that no other record stands for."""
     changes: tuple[Change, ...] = ()
@@ -86,7 +88,7 @@ def merge(roll: Roll, said: Listing | Act, order: int, policy: Policy, now: floa
     names = _names(said, policy)
     found = _regions(roll, said, names)
     before = [roll.regions[i] for i in found]
-    region = _unite(before, now, policy) if before else Region(id="r-" + digest(f"{order}", *sorted("=".join(n) for n in names)), base=Site(), site=Site())
+    region = _unite(before) if before else Region(id=_free_id(roll, order, names), base=Site(), site=Site())
     entry = Entry(said.at, order, said)
     late = entry.at < region.site.clock
     old = region.site
@@ -224,7 +226,16 @@ def _compact(region: Region, policy: Policy, now: float) -> tuple[Region, tuple[
     return replace(region, base=base, journal=region.journal[count:], checkpoints=checkpoints), folded
 
 
-def _unite(regions: Sequence[Region], now: float, policy: Policy) -> Region:
+def _free_id(roll: Roll, order: int, names: Iterable[tuple[str, str]]) -> str:
+    """An id for a new part that no part has: one that was united keeps the id of its first half."""
+    told = sorted("=".join(n) for n in names)
+    made = "r-" + digest(f"{order}", *told)
+    while made in roll.regions:
+        made = "r-" + digest(made, *told)
+    return made
+
+
+def _unite(regions: Sequence[Region]) -> Region:
     """One part of several: they shared no name until now, so that their states simply stand side by side."""
     first, *rest = sorted(regions, key=lambda r: r.id)
     if not rest:
@@ -235,7 +246,6 @@ def _unite(regions: Sequence[Region], now: float, policy: Policy) -> Region:
         _beside(base, other.base.copy())
         _beside(site, other.site.copy())
         journal.extend(other.journal)
-    advance(site, now, now, policy)
     return replace(first, base=base, site=site, journal=tuple(sorted(journal, key=lambda e: (e.at, e.order))), checkpoints=())
 
 
@@ -314,6 +324,8 @@ def _difference(old: Site, new: Site, policy: Policy, now: float, *, whole: bool
         sources=tuple(s for p in new.speakers if (s := source_record(new, p)) != (source_record(old, p) if p in old.speakers and not whole else None)),
         samples=tuple(each for i in rebound for each in _all_samples(new, new.cards[i])),
         rebound=rebound,
+        nodes_gone=tuple(sorted(old.nodes.keys() - new.nodes.keys())),
+        sources_gone=tuple(sorted(old.speakers.keys() - new.speakers.keys())),
         vanished=tuple(sorted(i for i in old.cards if i not in new.cards and i not in new.gone)),
         changes=tuple(sorted((c for i, c in changes.items() if i not in before), key=lambda c: (c.at, c.subject))),
         superseded=superseded,
