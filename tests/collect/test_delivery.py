@@ -15,10 +15,10 @@ import msgspec
 import pytest
 from tests.collect.world import Hands
 
-from muster.collect.delivery import LONGEST_WAIT_S, Delivery
+from muster.collect.delivery import LONGEST_WAIT_S, TRIES, Delivery
 from muster.collect.post import Address, Fate, Posted, Poster, address, discover, judged
 from muster.collect.reports import Identity, Reports
-from muster.collect.spool import Limits, Spool
+from muster.collect.spool import ASIDES, Limits, Spool
 from muster.domain.model.errors import InputError, Unavailable
 from muster.wire.report import AnswerDoc, CaptureDoc, EventDoc, ListingDoc, NodeDoc, ReportDoc, digest, pack, unpack
 
@@ -146,6 +146,30 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         Spool(tmp_path / "file" / "spool")
 
 
+def test_strange_files_in_the_spool_never_stop_it(tmp_path: Path, hands: Hands, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "0000000000000001-l.report").write_bytes(b"\x91" * 5000)
+    (tmp_path / "0000000000000002-l.report").mkdir()
+    os.mkfifo(tmp_path / "0000000000000003-l.report")
+    (tmp_path / "0000000000000004-e.report").symlink_to(tmp_path / "gone")
+    (tmp_path / "odd.part").mkdir()
+    (tmp_path / "old.broken").mkdir()
+    unreadable = tmp_path / "0000000000000005-l.report"
+    unreadable.write_bytes(b"")
+    unreadable.chmod(0)
+    with caplog.at_level(logging.WARNING):
+        spool = Spool(tmp_path)
+        spool.add(report(hands, 7))
+        found = spool.oldest(hands.wall)
+
+    assert found is not None
+    assert found[1].sequence == 7
+    assert (tmp_path / "0000000000000001-l.broken").exists()
+    for said in ("0001-l.report cannot be read and is set aside", "0002-l.report is no file", "0003-l.report is no file", "odd.part is no file"):
+        assert said in caplog.text
+    spool.done(found[0])
+    assert len(spool) == 0
+
+
 class Server:
     """Answers as it is told to."""
 
@@ -220,6 +244,39 @@ def test_a_refused_report_is_dropped_and_the_numbering_renewed(tmp_path: Path, h
     assert (to.refused, to.delivered, len(spool)) == (1, 1, 0)
 
 
+@pytest.mark.parametrize("well", [True, False])
+def test_a_report_that_breaks_a_server_which_is_well_is_set_aside(tmp_path: Path, hands: Hands, caplog: pytest.LogCaptureFixture, well: bool) -> None:
+    spool, server = Spool(tmp_path), Server(*[Posted(Fate.LATER, "HTTP 500: oh", broke=True)] * TRIES)
+    spool.add(report(hands, 1))
+    spool.add(report(hands, 2))
+    to = Delivery(spool, server, hands.clock(), boot_id="b2", spread=lambda: 1.0, renew=lambda: None, well=lambda: well)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(TRIES - 1):
+            assert not to.step()
+            hands.pass_(LONGEST_WAIT_S)
+        assert to.step() is well
+    if not well:
+        hands.pass_(LONGEST_WAIT_S)
+    assert to.step()
+
+    assert ("i0/1 is set aside" in caplog.text) is well
+    assert server.bodies[-1].sequence == (2 if well else 1)
+    assert len(list(tmp_path.glob("*.aside"))) == well
+    assert len(Spool(tmp_path)) == (0 if well else 1)
+    assert (to.refused, to.trouble) == (int(well), "")
+
+
+def test_what_is_set_aside_is_bounded(tmp_path: Path, hands: Hands) -> None:
+    spool = Spool(tmp_path)
+    for sequence in range(ASIDES + 3):
+        spool.add(report(hands, sequence))
+        found = spool.oldest(hands.wall)
+        assert found is not None
+        spool.set_aside(found[0])
+
+    assert len(list(tmp_path.glob("*.aside"))) == ASIDES
+
+
 def test_what_answers_mean() -> None:
     def fate(status: int, body: object = None, **headers: str) -> Posted:
         return judged(status, headers, json.dumps(body).encode() if body is not None else b"")
@@ -231,6 +288,7 @@ def test_what_answers_mean() -> None:
     assert not fate(413).renew
     for status in (401, 403, 404, 421, 429, 500, 502, 503):
         assert fate(status).fate is Fate.LATER
+        assert fate(status).broke is (status in (500, 502))
     assert judged(503, {"Retry-After": "7"}, b"").wait == 7
     packed = msgspec.msgpack.encode(AnswerDoc("applied"))
     assert judged(200, {"Content-Type": "application/msgpack"}, packed).detail == "applied"
@@ -271,6 +329,10 @@ def listener() -> Iterator[tuple[str, list[tuple[str, Mapping[str, str], bytes]]
             self.end_headers()
             self.wfile.write(b'{"answer": "applied"}')
 
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/base/readyz" else 503)
+            self.end_headers()
+
         def log_message(self, *_: object) -> None:
             """Quiet."""
 
@@ -290,6 +352,10 @@ def test_posts_over_http(listener: tuple[str, list[tuple[str, Mapping[str, str],
     assert got[0][0] == "/base/api/v1/reports"
     assert got[0][1]["Authorization"] == "Bearer t0k"
     assert got[0][2] == b"report"
+    assert Poster(lambda: address(f"{url}/base")).well()
+    assert not Poster(lambda: address(url)).well()
+    assert not Poster(lambda: Address("http://127.0.0.1:9")).well()
+    assert not Poster(lambda: None).well()
 
 
 def test_a_server_that_is_not_there_is_asked_later(tmp_path: Path) -> None:

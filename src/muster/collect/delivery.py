@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delivers what is in the spool, oldest first, and waits longer after each failure."""
+"""Delivers what is in the spool, oldest first, and waits longer after each failure. One report that the server fails on does not hold up the others."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ import msgspec
 
 from muster.collect.clock import Clock
 from muster.collect.post import Fate, Post
-from muster.collect.spool import Spool
+from muster.collect.spool import Kept, Spool
 from muster.wire.report import ReportDoc, pack
 
 _log = logging.getLogger("muster.delivery")
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
+TRIES = 6
+"""Times that a server which is otherwise well may fail on one report before it is set aside."""
 
 
 class Delivery:
     """The way to the server.
 
     ``spread`` gives numbers 0..1, so that many agents do not come back at once; ``renew`` begins a new incarnation; ``longest`` are seconds between tries.
+    ``well`` asks whether the server can do its work: only then is a report that it fails on again and again to blame for it.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class Delivery:
         spread: Callable[[], float],
         renew: Callable[[], None],
         longest: float = LONGEST_WAIT_S,
+        well: Callable[[], bool] = lambda: False,
     ) -> None:
         self._spool = spool
         self._post = post
@@ -43,7 +47,9 @@ class Delivery:
         self._spread = spread
         self._renew = renew
         self._longest = longest
+        self._well = well
         self._failures = 0
+        self._broke: tuple[int, int] = (0, 0)
         self._next = float("-inf")
         self.delivered = 0
         self.refused = 0
@@ -65,6 +71,9 @@ class Delivery:
         kept, report = found
         posted = self._post(pack(self._stamped(report)))
         if posted.fate is Fate.LATER:
+            if posted.broke and self._to_blame(kept):
+                self._set_aside(kept, report, posted.detail)
+                return True
             self._later(posted.detail, posted.wait)
             return False
         self._spool.done(kept)
@@ -72,6 +81,18 @@ class Delivery:
         if posted.renew:
             self._renew()
         return True
+
+    def _to_blame(self, kept: Kept) -> bool:
+        """True when the server has failed on this one report often enough, and is otherwise well."""
+        order, tries = self._broke
+        self._broke = (kept.order, tries + 1 if order == kept.order else 1)
+        return self._broke[1] >= TRIES and self._well()
+
+    def _set_aside(self, kept: Kept, report: ReportDoc, detail: str) -> None:
+        where = self._spool.set_aside(kept)
+        self._failures, self._next, self.trouble = 0, float("-inf"), ""
+        self.refused += 1
+        _log.error("report %s/%d is set aside after %d tries, kept as %s: %s", report.incarnation, report.sequence, self._broke[1], where, detail)
 
     def _stamped(self, report: ReportDoc) -> ReportDoc:
         return msgspec.structs.replace(report, sent_at=self._clock.wall(), sent_mono=self._clock.mono(), boot_id=self._boot_id)

@@ -20,6 +20,7 @@ from muster.domain.model.errors import InputError
 from muster.wire.report import AnswerDoc
 
 REPORTS = "/api/v1/reports"
+READY = "/readyz"
 TIMEOUT_S = 20.0
 DISCOVERY = "server.json"
 
@@ -34,12 +35,16 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """The fate of one post, with the server's reason; ``wait`` are seconds the server asked for. ``renew`` when its numbering clashed."""
+    """The fate of one post, with the server's reason; ``wait`` are seconds the server asked for. ``renew`` when its numbering clashed.
+
+    ``broke`` when the server failed on it, which may be the report's own doing.
+    """
 
     fate: Fate
     detail: str = ""
     wait: float = 0.0
     renew: bool = False
+    broke: bool = False
 
 
 Post = Callable[[bytes], Posted]
@@ -128,6 +133,20 @@ class Poster:
         finally:
             connection.close()
 
+    def well(self) -> bool:
+        """True when the server says that it can do its work."""
+        where = self._find()
+        if where is None:
+            return False
+        connection = _connection(where, self._timeout)
+        try:
+            connection.request("GET", urlsplit(where.url).path + READY, headers={**self._headers, "Accept": "application/json"})
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
 
 def judged(status: int, headers: Mapping[str, str], body: bytes) -> Posted:
     """What an answer means. A server that is busy, starting, or does not know us yet is asked again; one that cannot use the report is not."""
@@ -138,7 +157,7 @@ def judged(status: int, headers: Mapping[str, str], body: bytes) -> Posted:
     if status in (400, 409, 413, 415, 422):
         return Posted(Fate.REFUSED, detail, renew=status == 409)
     after = headers.get("retry-after") or ""
-    return Posted(Fate.LATER, detail, wait=float(after) if after.isdecimal() else 0.0)
+    return Posted(Fate.LATER, detail, wait=float(after) if after.isdecimal() else 0.0, broke=status >= 500 and status != 503)
 
 
 def _detail(status: int, headers: Mapping[str, str], body: bytes) -> str:

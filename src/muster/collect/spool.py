@@ -2,7 +2,7 @@
 """Reports on disk until the server has them. Bounded in bytes and age, listings go before events, and a restart finds what was left.
 
 One file per report: ``<order>-<lane>.report``, lane ``e`` for events and ``l`` for listings. A file is written beside and renamed, so it is whole or not there;
-one that cannot be read all the same is set aside once, and said.
+one that cannot be read all the same is set aside once, and said. A report that the server cannot take is set aside as ``.aside`` and kept for a person.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ LISTINGS, EVENTS = "l", "e"
 """Lanes, as they stand in the names of files."""
 _SUFFIX = ".report"
 _BROKEN = ".broken"
+_ASIDE = ".aside"
+ASIDES = 64
+"""Reports set aside that are kept; the oldest make room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +114,21 @@ class Spool:
         """Forgets a report."""
         with self._lock:
             self._forget(kept)
-            kept.path.unlink(missing_ok=True)
+            try:
+                kept.path.unlink(missing_ok=True)
+            except OSError as error:
+                _log.warning("%s cannot be removed: %s", kept.path, error.strerror)
+
+    def set_aside(self, kept: Kept) -> Path:
+        """Forgets a report but keeps its file, under the name that is returned."""
+        with self._lock:
+            self._forget(kept)
+            aside = kept.path.with_suffix(_ASIDE)
+            with contextlib.suppress(OSError):
+                kept.path.replace(aside)
+                for old in sorted(self._folder.glob(f"*{_ASIDE}"))[:-ASIDES]:
+                    old.unlink(missing_ok=True)
+            return aside
 
     def _forget(self, kept: Kept) -> None:
         if self._lanes[kept.lane].pop(kept.order, None) is not None:
@@ -119,8 +137,8 @@ class Spool:
     def _read(self, kept: Kept) -> ReportDoc | None:
         try:
             return unpack(kept.path.read_bytes())
-        except (msgspec.DecodeError, OSError) as error:
-            _log.warning("%s cannot be read and is set aside: %s", kept.path, error)
+        except (msgspec.DecodeError, OSError, RecursionError, ValueError, MemoryError) as error:
+            _log.warning("%s cannot be read and is set aside: %s", kept.path, str(error) or type(error).__name__)
         self._forget(kept)
         with contextlib.suppress(OSError):
             kept.path.replace(kept.path.with_suffix(_BROKEN))
@@ -135,11 +153,36 @@ class Spool:
     def _found(self) -> Iterator[Kept]:
         for path in sorted(self._folder.iterdir()):
             order, _, lane = path.stem.partition("-")
-            if path.suffix == _SUFFIX and order.isdecimal() and lane in (LISTINGS, EVENTS):
-                yield Kept(int(order), lane, path, path.stat().st_size)
-            elif path.suffix in (".part", _BROKEN):
-                _log.warning("%s was not written whole and is removed", path)
-                path.unlink(missing_ok=True)
+            ours = path.suffix == _SUFFIX and order.isdecimal() and lane in (LISTINGS, EVENTS)
+            if not ours and path.suffix not in (".part", _BROKEN):
+                continue
+            size = _size(path)
+            if size is not None and ours:
+                yield Kept(int(order), lane, path, size)
+            elif size is not None:
+                _remove(path)
+
+
+def _size(path: Path) -> int | None:
+    """Bytes of a regular file; None, and said, for anything else that has such a name."""
+    try:
+        found = path.lstat()
+    except OSError as error:
+        _log.warning("%s is passed over: %s", path, error.strerror)
+        return None
+    if stat.S_ISREG(found.st_mode):
+        return found.st_size
+    _log.warning("%s is no file and is passed over", path)
+    return None
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        _log.warning("%s was not written whole and cannot be removed: %s", path, error.strerror)
+    else:
+        _log.warning("%s was not written whole and is removed", path)
 
 
 def _write(path: Path, body: bytes) -> None:
@@ -152,5 +195,6 @@ def _write(path: Path, body: bytes) -> None:
             os.fsync(file.fileno())
         part.replace(path)
     except OSError:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
         raise

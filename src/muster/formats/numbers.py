@@ -48,6 +48,7 @@ SENTINELS: dict[float, Why] = {
     0xFFFFFFFFFFFFFFFF: Why.NOT_SUPPORTED,
     **{0x7FFFFFF0 + i: why for i, why in enumerate((Why.NOT_SAMPLED, Why.NOT_SUPPORTED, Why.NOT_SUPPORTED, Why.NOT_PERMITTED))},
     **{0x7FFFFFFFFFFFFFF0 + i: why for i, why in enumerate((Why.NOT_SAMPLED, Why.NOT_SUPPORTED, Why.NOT_SUPPORTED, Why.NOT_PERMITTED))},
+    0x7FFFFFFFFFFFFFFF: Why.NOT_SUPPORTED,
     **{140737488355328.0 + i: why for i, why in enumerate((Why.NOT_SAMPLED, Why.NOT_SUPPORTED, Why.NOT_SUPPORTED, Why.NOT_PERMITTED))},
 }
 """Numbers that stand for "no value" in some tool; an adapter that may really read such a number does not ask."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -102,7 +103,7 @@ class Inventory:
             merged = step if merged is None else _both(merged, step)
         roll = self._roll if merged is None else merged.roll
         events = place_events(roll, doc, self._policy)
-        captures = [_capture(doc, each) for each in doc.captures]
+        captures = [_capture(doc, each) for each in doc.captures if hashlib.sha256(each.payload).hexdigest() == each.digest]
         self._commit(merged or Merged(roll=roll), now, said=said, received=[received], events=events, captures=captures)
 
     def _said(self, stored: Stored, kind: str) -> Said:

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from muster.domain.decide.merge import Roll
 from muster.domain.model.attributes import ATTRIBUTES
 from muster.domain.model.errors import Ambiguous, Conflict, InputError, NotFound
-from muster.domain.model.names import NameKind, canonical
-from muster.domain.model.reading import Absent
-from muster.domain.model.roll import Act, ActKind, CardRecord
+from muster.domain.model.gather import plausible
+from muster.domain.model.names import NameKind, canonical, names_nothing
+from muster.domain.model.reading import Absent, Known
+from muster.domain.model.roll import Act, ActKind, CardRecord, Presence
 from muster.domain.model.units import Unit
 from muster.formats.numbers import quantity
 from muster.wire.report import ActDoc
@@ -34,6 +35,8 @@ def understand(roll: Roll, doc: ActDoc, now: float) -> Act:
         _known_source(roll, doc)
     if what is ActKind.SET and not doc.values:
         raise InputError("nothing to set", hint="give at least one key=value; key= takes a word back")
+    if what is ActKind.SET and not (card or doc.node):
+        raise InputError("nothing named to set it on", hint="name a card or a node")
     if what in (ActKind.STORE, ActKind.RETIRE) and not card:
         raise InputError("no card named", hint="name it by UUID, serial or id")
     return Act(
@@ -56,12 +59,15 @@ def _resolve(roll: Roll, ids: Mapping[str, str], what: ActKind) -> dict[str, str
     unknown = set(ids) - {"id", *NameKind}
     if unknown:
         raise InputError(f"{', '.join(sorted(unknown))}: no kind of id", hint=f"one of id, {', '.join(NameKind)}")
+    empty = [f"{k}={v}" for k, v in ids.items() if k != "id" and names_nothing(NameKind(k), v)]
+    if empty:
+        raise InputError(f"{', '.join(empty)} names nothing", hint="a UUID, a serial, or our id of the card")
     found: dict[str, CardRecord | None] = {}
     for region in roll.regions.values():
         for card in region.site.cards.values():
             if "id" in ids:
                 wanted = region.site.gone.get(ids["id"], ids["id"])
-                if card.id == wanted:
+                if card.id == wanted and all(canonical(NameKind(k), v) in card.names.get(NameKind(k), {}) for k, v in ids.items() if k != "id"):
                     found[card.id] = None
             elif all(canonical(NameKind(k), v) in card.names.get(NameKind(k), {}) for k, v in ids.items()):
                 found[card.id] = None
@@ -79,17 +85,18 @@ def _not_side_by_side(roll: Roll, card: Mapping[str, str], other: Mapping[str, s
     """Two cards that one source shows in one listing are two: no word makes them one."""
     if card.get("id") == other.get("id"):
         raise Conflict("both names are of one card already")
-    for region in roll.regions.values():
-        one, two = (region.site.cards.get(each.get("id", "")) for each in (card, other))
-        if one is None or two is None:
-            continue
-        for place, claim in one.claims.items():
-            theirs = two.claims.get(place)
-            if theirs is not None and theirs.n == claim.n and not (claim.void or theirs.void):
-                raise Conflict(
-                    f"{place[1]} shows both cards side by side in one listing",
-                    hint="`muster describe card` shows who sees what; a source that errs can be removed",
-                )
+    cards = {i: c for region in roll.regions.values() for i, c in region.site.cards.items()}
+    one, two = cards.get(card.get("id", "")), cards.get(other.get("id", ""))
+    if one is None or two is None:
+        return
+    if one.node != two.node and one.presence is Presence.PRESENT and two.presence is Presence.PRESENT:
+        raise Conflict("both cards are seen now, on two nodes", hint="compare the labels; `muster describe card` shows who sees what")
+    for place, claim in one.claims.items():
+        theirs = two.claims.get(place)
+        if theirs is not None and theirs.n == claim.n and not (claim.void or theirs.void):
+            raise Conflict(
+                f"{place[1]} shows both cards side by side in one listing", hint="`muster describe card` shows who sees what; a source that errs can be removed"
+            )
 
 
 def _known_source(roll: Roll, doc: ActDoc) -> None:
@@ -110,13 +117,18 @@ def typed(key: str, value: Any) -> Any:
         raise InputError(f"no attribute {key!r}", hint="docs/reference/attributes.md lists them; asset.* are the operator's own")
     if value is None or value == "":
         return None
-    if entry.numeric and isinstance(value, str):
-        reading = quantity(key, value)
+    if entry.numeric:
+        reading = plausible(key, quantity(key, value) if isinstance(value, str) else Known(value))
         if isinstance(reading, Absent):
-            raise InputError(f"{key}={value}: {reading.detail or reading.why}", hint=f"a number in {entry.unit}")
+            raise InputError(f"{key}={value}: {reading.detail or reading.why}", hint=f"a number in {entry.unit}, in the range of docs/reference/attributes.md")
         return reading.value
+    if isinstance(value, list | dict) and entry.unit not in (Unit.LIST, Unit.MAP, Unit.SET):
+        raise InputError(f"{key}: one value is needed, not {type(value).__name__}", hint="write key=value")
     if entry.unit is Unit.BOOL and isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
-    if entry.unit is Unit.DATE and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", str(value)):
-        raise InputError(f"{key}={value}: no date", hint="write YYYY-MM-DD")
+    if entry.unit is Unit.DATE:
+        try:
+            date.fromisoformat(str(value))
+        except ValueError:
+            raise InputError(f"{key}={value}: no date", hint="write YYYY-MM-DD") from None
     return value

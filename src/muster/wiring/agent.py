@@ -275,7 +275,8 @@ def _run(settings: Settings, folder: Path, seen: Eyes, post: Poster, once: bool,
     follower = Follower(seen.streams, seen.real.stream, cursors) if seen.real is not None and not once else None
     streams = seen.streams if follower else ()
     agent = Agent(seen.collector(), teller, reports, spool, CLOCK, follower=follower, cursors=cursors, streams=streams)
-    delivery = Delivery(spool, post, CLOCK, boot_id=boot, spread=_spread, renew=agent.renew, longest=LONGEST_WAIT_S if settings.server else HERE_WAIT_S)
+    longest = LONGEST_WAIT_S if settings.server else HERE_WAIT_S
+    delivery = Delivery(spool, post, CLOCK, boot_id=boot, spread=_spread, renew=agent.renew, longest=longest, well=post.well)
     if not once:
         run(agent, delivery, CLOCK, stop, follower)
         return 0

@@ -136,6 +136,27 @@ def test_a_cards_counter_told_by_its_slices_is_the_newest() -> None:
     assert (card.readings["energy.total"], card.readings["power.draw"]) == (Known(30), Known(112.5))
 
 
+def test_parts_keep_their_level_their_place_and_the_tools_own_text() -> None:
+    card, one = names(pci_address="01:00.0"), names(index=0)
+    told = [
+        Observation(subject=Subject(level=Level.CARD, names=card), vendor={"Board": "B"}),
+        Observation(subject=Subject(level=Level.DEVICE, names=one, parent=card), vendor={"Die": "a"}),
+        Observation(subject=Subject(level=Level.DEVICE, names=names(index=1), parent=card), vendor={"Die": "b"}),
+        Observation(subject=Subject(level=Level.PARTITION, names=names(gpu_instance_id=4), parent=one), vendor={"Slice": "s"}),
+    ]
+    (found,) = fold(told)
+
+    assert found.vendor == {"Board": "B"}
+    assert [(d.level, d.ordinal, d.vendor) for d in found.devices] == [(Level.DEVICE, 0, {"Die": "a"}), (Level.DEVICE, 1, {"Die": "b"})]
+    assert [(p.level, p.ordinal, p.under, p.vendor) for p in found.partitions] == [(Level.PARTITION, 0, 0, {"Slice": "s"})]
+
+
+def test_rows_of_one_address_and_one_uuid_are_one_thing_told_twice() -> None:
+    (card,) = fold([row(pci_address="01:00.0", vendor_uuid="u-1", index=n, power__draw=n) for n in range(2)])
+
+    assert (card.devices, card.readings["power.draw"]) == ((), Known(0))
+
+
 def test_a_parent_is_found_by_one_strong_name_when_others_differ() -> None:
     whole: dict[str, Any] = {"vendor_uuid": "u-1", "pci_address": "01:00.0", "index": 0}
     (card,) = fold([row(**whole), row(Level.PARTITION, parent={"vendor_uuid": "u-1", "index": 7}, gpu_instance_id=3)])

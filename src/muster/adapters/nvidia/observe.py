@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from muster.adapters.nvidia.board import Board, Listing, Process, Slice
 from muster.adapters.nvidia.observe_state import put_errors, put_fabric, put_states
@@ -13,7 +14,7 @@ from muster.domain.model.gather import Gather, Thing, check_power
 from muster.domain.model.names import NameKind, names_nothing
 from muster.domain.model.reading import Absent, Known, Why
 from muster.formats.csvtext import Sign, common, sign_of
-from muster.formats.numbers import marker
+from muster.formats.numbers import SENTINELS, marker
 from muster.spi.adapter import Model, Models
 
 RUNTIME = "cuda"
@@ -231,13 +232,37 @@ def _put_counted(board: Board, card: Thing) -> None:
     """What an exporter counts: the last code it remembers, time held down, faults of the fast links by kind."""
     code = board.text("xid.last")
     if code is not None and code != "0":
-        card.value("fault.last_code", code)
+        card.put("fault.last_code", _code(code))
     times = board.extra.pop("violations", None)
     if isinstance(times, dict):
-        card.value("throttle.time", times)
+        _put_map(card, "throttle.time", times)
     links = board.extra.pop("link_errors", None)
     if isinstance(links, dict):
-        card.value("link.errors", {kind: counts.get("", sum(counts.values())) for kind, counts in links.items()})
+        _put_map(card, "link.errors", {kind: _of_links(counts) for kind, counts in links.items()})
+
+
+def _code(text: str) -> Known[str] | Absent:
+    """A code is a small whole number; what a counter prints for "none" is no code."""
+    if text.isdecimal() and len(text) < 7:
+        return Known(text)
+    number = float(text) if text.lstrip("-").isdecimal() and len(text) < 24 else 0.0
+    why = Why.NOT_SAMPLED if number < 0 else SENTINELS.get(number, Why.UNREADABLE)
+    return Absent(why, text[:80])
+
+
+def _of_links(counts: dict[str, int | Absent]) -> int | Absent:
+    """The counter of all links where there is one, else their sum, which takes every one of them."""
+    whole = counts.get("")
+    if whole is not None:
+        return whole
+    bad = next((count for count in counts.values() if isinstance(count, Absent)), None)
+    return bad or sum(count for count in counts.values() if not isinstance(count, Absent))
+
+
+def _put_map(card: Thing, key: str, told: dict[str, Any]) -> None:
+    """Members that are known; an absence where none is."""
+    known = {name: value for name, value in told.items() if not isinstance(value, Absent)}
+    card.put(key, Known(known) if known else next((value for value in told.values() if isinstance(value, Absent)), None))
 
 
 def _put_processes(board: Board, card: Thing) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from muster.adapters.nvidia.board import Board
 from muster.adapters.nvidia.names_tree import BANKS
-from muster.adapters.nvidia.readings import choice, first, flag, measure, missing, total, words
+from muster.adapters.nvidia.readings import NARROW, choice, first, flag, measure, missing, no_value, total, words
 from muster.domain.model.gather import Thing
 from muster.domain.model.reading import Absent, Known, Reading, Why
+from muster.formats.numbers import SENTINELS
 
 REASON_WORDS = {
     "gpu_idle": ("idle", 0x1),
@@ -91,7 +92,10 @@ def _reasons(board: Board) -> Reading | None:
     mask = board.text("clocks_event_reasons.active")
     if mask is not None:
         bits = _bits(mask)
-        if bits is not None:
+        none = bits is not None and (bits < 0 or (bits in SENTINELS and bits > NARROW))
+        if none and not known:
+            return Absent(Why.NOT_SUPPORTED, mask)
+        if bits is not None and not none:
             known = {column: bool(bits & bit) for column, (_, bit) in REASON_WORDS.items()} | {column: True for column, on in known.items() if on}
             if bits >> 9:
                 return Known((*_active(known), *(("other",) if not known["display_clocks_setting"] else ())))
@@ -120,7 +124,7 @@ def _put_time(board: Board, card: Thing) -> None:
         text = board.text(f"clocks_event_reasons_counters.{column}")
         bare = (text or "").strip().lower()
         number = bare.removesuffix("us").removesuffix("s").strip()
-        if number.replace(".", "", 1).isdigit() and len(number) < 24:
+        if number.replace(".", "", 1).isdecimal() and len(number) < 24 and no_value("throttle.time", float(number)) is None:
             spent[word] = round(float(number) * (1e-6 if bare.endswith("us") else 1), 6)
     if spent and not board.partial:
         card.value("throttle.time", spent)

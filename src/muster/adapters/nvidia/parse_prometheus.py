@@ -6,9 +6,14 @@ A card's own figures are printed again under each of its instances; they are rea
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+
 from muster.adapters.nvidia.board import Board, Listing, Slice
 from muster.adapters.nvidia.parse_smi_exporter import parse_smi
+from muster.adapters.nvidia.readings import NARROW
 from muster.domain.model.reading import Absent, Why
+from muster.formats.numbers import SENTINELS
 from muster.formats.prometheus import Sample, samples
 
 # metric without its prefix: field, unit of the value
@@ -80,6 +85,7 @@ _EITHER: dict[str, tuple[str, str]] = {
 _SLICE = {"prof_gr_engine_active": ("utilization.gpu", "ratio"), "prof_dram_active": ("utilization.memory", "ratio")}
 _TIMES = {"power_violation": "power_cap", "sync_boost_violation": "sync_boost", "thermal_violation": "thermal"}
 _LINK_ERRORS = ("nvlink_replay_error_count", "nvlink_recovery_error_count", "nvlink_crc_flit_error_count", "nvlink_crc_data_error_count")
+_UUID = re.compile(r"GPU-[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _PREFIXES = ("dcgm_fi_dev_", "dcgm_fi_", "dcgm_")
 _BLANKS = {0: Why.NOT_SAMPLED, 1: Why.NOT_SUPPORTED, 2: Why.NOT_SUPPORTED, 3: Why.NOT_PERMITTED}
 
@@ -92,17 +98,16 @@ def parse(payload: bytes) -> Listing:
     found = Listing()
     boards: dict[str, Board] = {}
     slices: dict[tuple[str, str], Slice] = {}
-    places: dict[tuple[str, str], str] = {}
+    places = _places(page)
     for sample in page:
         stem = _stem(sample.name)
         labels = sample.labels
-        uuid = labels.get("UUID") or labels.get("uuid") or labels.get("gpu_uuid") or ""
-        key = uuid or labels.get("gpu", "")
-        if stem is None or not key or not (sample.name.lower().startswith("dcgm") or uuid.startswith("GPU-")):
+        uuid = _label(labels)
+        place = (labels.get("Hostname", ""), labels.get("gpu", ""))
+        if stem is None or not (uuid or place[1]) or not (sample.name.lower().startswith("dcgm") or uuid.startswith("GPU-")):
             continue
-        if key not in boards and labels.get("Hostname") and labels.get("gpu"):
-            # one exporter's index stands for one card, however a garbled line spells its UUID
-            key = places.setdefault((labels["Hostname"], labels["gpu"]), key)
+        # where cards have whole UUIDs, a garbled line or one without is of the card at its index
+        key = (uuid or place[1]) if _UUID.fullmatch(uuid) or not all(place) else places.setdefault(place, uuid or f"{place[0]} {place[1]}")
         board = boards.setdefault(key, Board())
         _names(board, labels, uuid, found)
         instance = labels.get("GPU_I_ID", "")
@@ -110,6 +115,21 @@ def parse(payload: bytes) -> Listing:
         _take(board, part, stem, sample)
     found.boards = list(boards.values())
     return found
+
+
+def _places(page: Sequence[Sample]) -> dict[tuple[str, str], str]:
+    """Host and index to the first whole UUID that is told of them."""
+    found: dict[tuple[str, str], str] = {}
+    for sample in page:
+        labels = sample.labels
+        uuid = _label(labels)
+        if labels.get("Hostname") and labels.get("gpu") and _UUID.fullmatch(uuid):
+            found.setdefault((labels["Hostname"], labels["gpu"]), uuid)
+    return found
+
+
+def _label(labels: Mapping[str, str]) -> str:
+    return labels.get("UUID") or labels.get("uuid") or labels.get("gpu_uuid") or ""
 
 
 def _stem(name: str) -> str | None:
@@ -155,7 +175,7 @@ def _take(board: Board, part: Slice | None, stem: str, sample: Sample) -> None:
     elif stem in _TIMES:
         times = board.extra.setdefault("violations", {})
         if isinstance(times, dict):
-            times[_TIMES[stem]] = sample.value / 1e9
+            times[_TIMES[stem]] = _counted(sample.value) or sample.value / 1e9
     elif stem.removesuffix("_total") in _LINK_ERRORS:
         _link_errors(board, stem.removesuffix("_total"), sample)
     elif _blank(sample.value) is not None:
@@ -196,8 +216,15 @@ def _blank(value: float) -> Why | None:
 def _link_errors(board: Board, stem: str, sample: Sample) -> None:
     kind = stem.removeprefix("nvlink_").removesuffix("_error_count")
     links = board.extra.setdefault("link_errors", {})
-    if isinstance(links, dict) and _blank(sample.value) is None:
-        links.setdefault(kind, {})[sample.labels.get("nvlink", "")] = int(sample.value)
+    if isinstance(links, dict):
+        odd = Absent(Why.UNREADABLE, f"{sample.value:g}") if sample.value != sample.value // 1 else None
+        links.setdefault(kind, {})[sample.labels.get("nvlink", "")] = _counted(sample.value) or odd or int(sample.value)
+
+
+def _counted(value: float) -> Absent | None:
+    """Why a counter has no value, None when it has one."""
+    why = _blank(value) or SENTINELS.get(value if value > NARROW else 0) or (Why.NOT_SAMPLED if value == -1 else Why.IMPLAUSIBLE if value < 0 else None)
+    return Absent(why, f"{value:g}") if why is not None else None
 
 
 def _holder(board: Board, labels: dict[str, str]) -> None:

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping
 
 from muster.adapters.nvidia.board import Board
 from muster.domain.model.attributes import ATTRIBUTES
+from muster.domain.model.gather import plausible
 from muster.domain.model.reading import Absent, Known, Reading, Why
 from muster.domain.model.units import Unit
 from muster.formats.csvtext import Sign, sign_of
-from muster.formats.numbers import marker, quantity
+from muster.formats.numbers import SENTINELS, marker, quantity, sentinel
 
+NARROW = 0xFFFF
+"""The one "no value" of 16 bits, which wider counters pass as an ordinary count."""
 _TRAILER = re.compile(r"\s*(?:x|bank\(s\))$", re.IGNORECASE)
 _ZEROS = re.compile(r"^(?:gpu-)?[0\-.\s]+$", re.IGNORECASE)
 _YES = {"yes": True, "enabled": True, "active": True, "true": True, "on": True, "1": True}
@@ -75,11 +78,22 @@ def measure(board: Board, key: str, name: str, unit: str) -> Reading | None:
     bare = _TRAILER.sub("", text) if ATTRIBUTES[key].unit is Unit.COUNT else text
     sign = sign_of(bare)
     sign = board.sign if sign is Sign.UNKNOWN else sign
-    found = quantity(key, bare, unit=unit, comma=sign is Sign.COMMA, point=sign is Sign.POINT)
-    whole = ATTRIBUTES[key].unit is Unit.COUNT
-    if whole and isinstance(found, Known) and isinstance(found.value, float):
+    comma, point = sign is Sign.COMMA, sign is Sign.POINT
+    found = quantity(key, bare, unit=unit, comma=comma, point=point)
+    raw = quantity(key, bare, factor=1, comma=comma, point=point)
+    if not isinstance(found, Known) or not isinstance(raw, Known):
+        return found
+    if ATTRIBUTES[key].unit is Unit.COUNT and isinstance(found.value, float):
         return Absent(Why.UNREADABLE, text.strip()[:80])
-    return found
+    return no_value(key, raw.value) or plausible(key, found)
+
+
+def no_value(key: str, number: float) -> Absent | None:
+    """The absence that a number printed for attribute ``key`` stands for; None when it is a count or an amount. 65535 may be one."""
+    if number in SENTINELS and number > NARROW:
+        return Absent(SENTINELS[number], f"{number:.0f}")
+    told = sentinel(key, number) if number == -1 else None
+    return told if isinstance(told, Absent) else None
 
 
 def first(readings: Iterable[Reading | None]) -> Reading | None:

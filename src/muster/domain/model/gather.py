@@ -6,6 +6,7 @@ The order of calls does not matter for values: a value is never wiped out by a l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -72,7 +73,8 @@ class Thing:
         """This thing and its parts, each under its parent's names."""
         parent = frozenset(self.parent.names) if self.parent else frozenset[Name]()
         subject = Subject(level=self.level, names=frozenset(self.names), parent=parent, ordinal=ordinal)
-        yield Observation(subject=subject, readings=dict(self.readings), vendor=dict(self.vendor), role=self.role)
+        vendor = {name: _printable(text) for name, text in self.vendor.items()}
+        yield Observation(subject=subject, readings=dict(self.readings), vendor=vendor, role=self.role)
         for level in (Level.DEVICE, Level.PARTITION):
             for place, part in enumerate(self.parts(level)):
                 yield from part.observations(place)
@@ -109,17 +111,39 @@ class Gather:
 def plausible(key: str, reading: Reading) -> Reading:
     """The reading, or ``implausible`` with the raw value when it lies outside the dictionary's range or is not of its kind."""
     entry = ATTRIBUTES.get(key)
-    if entry is None or isinstance(reading, Absent):
+    if isinstance(reading, Absent):
         return reading
     value = reading.value
+    if not finite(value):
+        return Absent(Why.UNREADABLE, repr(value)[:80])
+    if entry is None:
+        return reading
     if value is None:
         return Absent(Why.UNREADABLE, "no value")
     if entry.numeric:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return Absent(Why.UNREADABLE, repr(value)[:80])
-        if value != value or (entry.low is not None and value < entry.low) or (entry.high is not None and value > entry.high):
+        if (entry.low is not None and value < entry.low) or (entry.high is not None and value > entry.high):
             return Absent(Why.IMPLAUSIBLE, f"{value:g} {entry.unit}")
     return reading
+
+
+def finite(value: Any) -> bool:
+    """False when a number that is none (NaN, infinity) stands anywhere in the value: no document could hold it."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, Mapping):
+        return all(finite(each) for each in value.values())
+    return all(finite(each) for each in value) if isinstance(value, list | tuple) else True
+
+
+def _printable(value: Any) -> Any:
+    """The vendor's value with numbers that are none as their text."""
+    if finite(value):
+        return value
+    if isinstance(value, Mapping):
+        return {key: _printable(each) for key, each in value.items()}
+    return [_printable(each) for each in value] if isinstance(value, list | tuple) else str(value)
 
 
 def check_power(readings: Mapping[str, Reading]) -> dict[str, Reading]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container
 
 from muster.domain.decide.merge.acts import act
@@ -33,7 +34,7 @@ def apply(site: Site, said: Listing | Act, order: int, policy: Policy) -> list[P
     advance(site, at, said.received_at, policy)
     site.n = (at, order)
     site.clock = max(site.clock, at)
-    moment = Moment(at=at, n=site.n, learnt=said.received_at)
+    moment = Moment(at=at, n=site.n, learnt=said.received_at, whole=isinstance(said, Listing) and said.complete)
     if isinstance(said, Act):
         act(site, said, moment, policy)
         _settle_all(site, at, said.received_at, policy, site.nodes)
@@ -72,7 +73,10 @@ def _listing(site: Site, said: Listing, node: Node, moment: Moment, policy: Poli
 def _bind(site: Site, said: Listing, found: list[Group], moment: Moment, policy: Policy) -> set[str]:
     """Takes each card of the listing as a word on its record; returns the records."""
     bound: set[str] = set()
-    for group, card in match(site, found, moment):
+    matched = match(site, found, moment)
+    rows = Counter(card.id for _, card in matched)
+    moment.alone = frozenset(card for card, count in rows.items() if count == 1)
+    for group, card in matched:
         contest(site, card, group.place, moment)
         sight(site, card, group, moment)
         partitions(site, card, group, moment, said.capture, policy, complete=said.complete)

@@ -36,6 +36,10 @@ class Moment:
     at: float
     n: Turn
     learnt: float
+    whole: bool = False
+    """The listing is complete."""
+    alone: frozenset[str] = frozenset()
+    """Cards of which the listing has one row only."""
     points: list[Point] = field(default_factory=list)
 
     def measured(self, owner: Card | Piece, place: Place, readings: Mapping[str, Reading]) -> None:
@@ -100,7 +104,10 @@ def _other_device(card: Card, group: Group, others: list[Group]) -> bool:
         return False
     taken = {a for other in others for a in (*other.addresses, *other.uuids)}
     mine = {*group.addresses, *group.uuids}
-    parts = {a for d in card.devices for kind in (NameKind.PCI_ADDRESS, NameKind.VENDOR_UUID) for a in d.ids.get(kind, ())}
+    places = {a for d in card.devices for a in d.ids.get(NameKind.PCI_ADDRESS, ())}
+    if group.addresses and not places & set(group.addresses):
+        return False  # it stands apart from all devices of this card: two rows at one address were once taken for one board
+    parts = places | {a for d in card.devices for a in d.ids.get(NameKind.VENDOR_UUID, ())}
     return bool(mine) and not (mine & taken) and bool(mine & parts)
 
 

@@ -27,6 +27,8 @@ def take(site: Site, card: Card, group: Group, moment: Moment, capture: str, pol
     """Takes the group's readings as words of its source on the card and its devices."""
     before = {key: _shown(site, card, key, policy, moment.at) for key in WATCHED}
     readings = group.folded.readings
+    if moment.whole and card.id in moment.alone and not group.folded.devices and all(d.voices.keys() <= {group.place} for d in card.devices):
+        card.devices.clear()
     device = device_of(card, group)
     words = card.voices.setdefault(group.place, {})
     _drift(site, card, group.place, words, readings, moment)
