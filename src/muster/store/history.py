@@ -16,6 +16,7 @@ from muster.spi.store import Batch, EventRow, FindingRow
 from muster.store import mapping
 from muster.store.schema import audit, changes, events, findings
 from muster.store.statements import adding, compiled, dropping, each
+from muster.store.unread import Unread
 
 _BELIEVED = changes.c.superseded_at.is_(None)
 _OPEN = findings.c.closed_at.is_(None)
@@ -23,7 +24,7 @@ _OPEN = findings.c.closed_at.is_(None)
 _CHANGE = compiled(adding(changes, without=["superseded_at"]).on_conflict_do_nothing(index_elements=[changes.c.id], index_where=_BELIEVED))
 _SUPERSEDE = compiled(update(changes).where(changes.c.id == bindparam("id_"), _BELIEVED).values(superseded_at=bindparam("superseded_at")))
 _CLOSE = compiled(update(findings).where(findings.c.id == bindparam("id_"), _OPEN).values(closed_at=bindparam("closed_at")))
-_ALL_OPEN = compiled(select(findings.c.record).where(_OPEN).order_by(findings.c.number))
+_ALL_OPEN = compiled(select(findings.c.number, findings.c.record).where(_OPEN).order_by(findings.c.number))
 _FOUND = compiled(select(findings).where(findings.c.id == bindparam("id_")).order_by(findings.c.number.desc()))
 _ACKNOWLEDGE = compiled(
     update(findings)
@@ -73,9 +74,10 @@ def join(connection: sqlite3.Connection, gone: Mapping[str, str]) -> None:
     each(connection, _REHOME, ({"old": old, "new": new} for old, new in gone.items()))
 
 
-def open_findings(connection: sqlite3.Connection) -> Sequence[Finding]:
-    """Findings that stand, in the order in which they were found."""
-    return [mapping.finding(record) for (record,) in connection.execute(_ALL_OPEN)]
+def open_findings(connection: sqlite3.Connection, unread: Unread) -> Sequence[Finding]:
+    """Findings that stand and can be read, in the order in which they were found."""
+    rows = ({"number": number, "record": record} for number, record in connection.execute(_ALL_OPEN))
+    return unread.readable("findings", ("number",), rows, lambda row: mapping.finding(row["record"]))
 
 
 def acknowledge(connection: sqlite3.Connection, finding: str, by: str, at: float, reason: str) -> FindingRow:

@@ -31,7 +31,12 @@ def _count() -> str:
     return compiled(statement.on_conflict_do_update(index_elements=[counters.c.name], set_={"value": case((new > old, new), else_=old)}))
 
 
+def _probe() -> str:
+    return compiled(adding(counters).on_conflict_do_update(index_elements=[counters.c.name], set_={"value": counters.c.value + 1}))
+
+
 _COUNT = _count()
+_PROBE = _probe()
 
 
 def write(connection: sqlite3.Connection, batch: Batch) -> None:
@@ -64,6 +69,11 @@ def next_order(connection: sqlite3.Connection) -> int:
     """The first order that no journal entry ever had."""
     row = connection.execute(_COUNTED, {"name_": "journal"}).fetchone()
     return int(row[0]) if row else 1
+
+
+def count_probe(connection: sqlite3.Connection) -> None:
+    """Counts one more try to write."""
+    connection.execute(_PROBE, {"name": "probe", "value": 1})
 
 
 def drop_older(connection: sqlite3.Connection, than: float) -> int:

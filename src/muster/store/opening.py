@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from muster.store.connections import Connections
 from muster.store.reader import Reader
 from muster.store.schema import HEAD
 from muster.store.troubles import told
+from muster.store.unread import Unread
 from muster.store.writer import CAPTURE_BUDGET, Writer
 
 
@@ -24,6 +26,9 @@ class Store:
     writer: RollWriter
     reader: RollReader
     connections: Connections
+    unread: Unread
+    probe: Callable[[], None]
+    """Writes a little. Raises Unavailable when the store cannot be written."""
 
     def close(self) -> None:
         """Lets go of the file; a store in memory is forgotten."""
@@ -39,15 +44,19 @@ def open_store(path: Path | None, *, capture_budget: int = CAPTURE_BUDGET) -> St
     connections = Connections(path)
     try:
         with told(connections.name), connections.writing.begin() as connection:
-            _prepare(connection, connections.name)
+            _prepare(connection, connections.name, new=connections.new)
     except BaseException:
-        connections.close()
+        connections.abandon()
         raise
-    return Store(Writer(connections, capture_budget), Reader(connections), connections)
+    unread = Unread(connections.name)
+    writer = Writer(connections, capture_budget, unread)
+    return Store(writer, Reader(connections, unread), connections, unread, writer.probe)
 
 
-def _prepare(connection: Connection, name: str) -> None:
+def _prepare(connection: Connection, name: str, *, new: bool) -> None:
     found = _revision(connection, name)
+    if found is None and not new:
+        raise Unavailable(f"{name} is a database without a table: it has lost what it held", hint="put a backup in its place; to begin anew, move it away first")
     if found != HEAD:
         from muster.store.migrating import migrate  # most starts find nothing to do and need not load it
 

@@ -3,33 +3,39 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select, union_all
 
-from muster.domain.model.errors import NotFound
+from muster.domain.model.errors import NotFound, Unavailable
 from muster.domain.model.roll import CardRecord, NodeRecord, SourceRecord, Word
 from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow
 from muster.store import essence, evidence, mapping
 from muster.store.connections import Connections
 from muster.store.mapping import Row
 from muster.store.schema import aliases, audit, captures, card_versions, cards, changes, current, events, findings, minutes, node_versions, nodes, sources
+from muster.store.unread import UNREADABLE, Unread
+
+_ID, _NUMBER, _VERSION = ("id",), ("number",), ("id", "learnt_from")
+"""What a row is called by, where it cannot be read."""
 
 
 class Reader:
     """`RollReader` over connections of its own."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, unread: Unread) -> None:
         self._connections = connections
+        self._readable = unread.readable
 
     def cards(self, at: float | None = None, ids: Iterable[str] | None = None) -> list[CardRecord]:
         """Cards believed at ``at``, in order of creation."""
         wanted = None if ids is None else list(ids)
         if at is None:
-            return [mapping.card(row["record"]) for row in self._rows(_now(cards, wanted))]
+            return self._readable("cards", _ID, self._rows(_now(cards, wanted)), lambda row: mapping.card(row["record"]))
         rows = self._rows(_then(cards, card_versions, at, wanted))
-        return [essence.card_then(mapping.card(row["record"]), at, row["updated_at"]) for row in rows]
+        return self._readable("cards", _VERSION, rows, lambda row: essence.card_then(mapping.card(row["record"]), at, row["updated_at"]))
 
     def resolve(self, card: str) -> str:
         """The card id that ``card`` stands for now. Raises NotFound."""
@@ -43,8 +49,8 @@ class Reader:
         wanted = None if cards is None else list(cards)
         if at is None:
             rows = self._rows(_of(select(current).where(current.c.live), current.c.card, wanted).order_by(current.c.number))
-            return [_value(row, mapping.word(row["said"], row["value_at"], row["why_at"], row["capture"])) for row in rows]
-        return [_value(row, _word_then(row, at)) for row in self._rows(_series_then(at, wanted))]
+            return self._readable("current", _NUMBER, rows, _value_now)
+        return self._readable("current", _NUMBER, self._rows(_series_then(at, wanted)), lambda row: _value(row, _word_then(row, at)))
 
     def minutes(self, subject: str, key: str, since: float, until: float) -> list[Mapping[str, Any]]:
         """Roll-ups ``{minute, source, count, sum, low, high, last}`` of one gauge, ``since`` <= minute <= ``until``.
@@ -60,14 +66,14 @@ class Reader:
     def nodes(self, at: float | None = None) -> list[NodeRecord]:
         """Nodes, in order of creation."""
         if at is None:
-            return [mapping.node(row["record"]) for row in self._rows(_now(nodes, None))]
+            return self._readable("nodes", _ID, self._rows(_now(nodes, None)), lambda row: mapping.node(row["record"]))
         rows = self._rows(_then(nodes, node_versions, at, None))
-        return [essence.node_then(mapping.node(row["record"]), at, row["updated_at"]) for row in rows]
+        return self._readable("nodes", _VERSION, rows, lambda row: essence.node_then(mapping.node(row["record"]), at, row["updated_at"]))
 
     def sources(self) -> list[SourceRecord]:
         """Sources, by node name and source."""
-        asked = select(sources.c.record).order_by(sources.c.node_name, sources.c.node, sources.c.source)
-        return [mapping.source(row["record"]) for row in self._rows(asked)]
+        asked = select(sources.c.node, sources.c.source, sources.c.record).order_by(sources.c.node_name, sources.c.node, sources.c.source)
+        return self._readable("sources", ("node", "source"), self._rows(asked), lambda row: mapping.source(row["record"]))
 
     def changes(self, subject: str | None = None, after: int = 0, limit: int = 500, at: float | None = None) -> list[ChangeRow]:
         """History by running number; of one subject (a card: also of those joined into it), or all. In the past: learnt by then and not yet superseded."""
@@ -75,9 +81,10 @@ class Reader:
         if subject is not None:
             asked = asked.where(_subject(changes.c.subject, subject, at))
         if at is None:
-            return [mapping.change_row(row) for row in self._rows(asked.order_by(changes.c.number).limit(limit))]
+            return self._readable("changes", _NUMBER, self._rows(asked.order_by(changes.c.number).limit(limit)), mapping.change_row)
         asked = asked.where(changes.c.learnt_at <= at, _not_by(changes.c.superseded_at, at))
-        return [mapping.change_row({**row, "superseded_at": None}) for row in self._rows(asked.order_by(changes.c.number).limit(limit))]
+        rows = self._rows(asked.order_by(changes.c.number).limit(limit))
+        return self._readable("changes", _NUMBER, rows, lambda row: mapping.change_row({**row, "superseded_at": None}))
 
     def findings(self, *, closed: bool = False, at: float | None = None) -> list[FindingRow]:
         """Open findings, or closed ones too, newest first."""
@@ -86,7 +93,7 @@ class Reader:
             asked = asked.where(findings.c.learnt_at <= at)
         if not closed:
             asked = asked.where(findings.c.closed_at.is_(None) if at is None else _not_by(findings.c.closed_at, at))
-        return [mapping.finding_row(row if at is None else _finding_then(row, at)) for row in self._rows(asked)]
+        return self._readable("findings", _NUMBER, self._rows(asked), lambda row: mapping.finding_row(row if at is None else _finding_then(row, at)))
 
     def events(self, card: str | None = None, node: str | None = None, limit: int = 500) -> list[EventRow]:
         """Events, newest first."""
@@ -94,17 +101,21 @@ class Reader:
         for column, wanted in ((events.c.card, card), (events.c.node, node)):
             if wanted is not None:
                 asked = asked.where(column == wanted)
-        return [mapping.event_row(row) for row in self._rows(asked)]
+        return self._readable("events", _ID, self._rows(asked), mapping.event_row)
 
     def capture(self, digest: str) -> CaptureRow:
-        """The capture with this digest. Raises NotFound when it was never kept or was dropped by the budget."""
+        """The capture with this digest. Raises NotFound when it was never kept or was dropped by the budget, Unavailable when it is damaged."""
         for row in self._rows(select(captures).where(captures.c.digest == digest)):
-            return evidence.unpack(row)
+            try:
+                return evidence.unpack(row)
+            except (*UNREADABLE, zlib.error) as error:
+                raise Unavailable(f"capture {digest} is damaged in the store ({error})", hint="a backup of the store may still have it") from error
         raise NotFound(f"no capture {digest}", hint="it was never sent, or made room for newer ones")
 
     def audit(self, limit: int = 500) -> list[Mapping[str, Any]]:
         """Operator acts, newest first."""
-        return [mapping.entry(row["entry"]) for row in self._rows(select(audit.c.entry).order_by(audit.c.number.desc()).limit(limit))]
+        asked = select(audit.c.number, audit.c.entry).order_by(audit.c.number.desc()).limit(limit)
+        return self._readable("audit", _NUMBER, self._rows(asked), lambda row: mapping.entry(row["entry"]))
 
     def _rows(self, asked: Any) -> list[dict[str, Any]]:
         with self._connections.reading() as connection:
@@ -121,11 +132,11 @@ def _not_by(column: ColumnElement[Any], at: float) -> ColumnElement[bool]:
 
 
 def _now(table: Table, wanted: Sequence[str] | None) -> Select[Any]:
-    return _of(select(table.c.record), table.c.id, wanted).order_by(table.c.created_at, table.c.number)
+    return _of(select(table.c.id, table.c.record), table.c.id, wanted).order_by(table.c.created_at, table.c.number)
 
 
 def _then(now: Table, then: Table, at: float, wanted: Sequence[str] | None) -> Any:
-    names = ("record", "updated_at", "created_at", "number")
+    names = ("id", "record", "updated_at", "learnt_from", "created_at", "number")
     still = _of(select(*(now.c[name] for name in names)).where(now.c.learnt_from <= at), now.c.id, wanted)
     past = _of(select(*(then.c[name] for name in names)).where(then.c.learnt_from <= at, then.c.learnt_to > at), then.c.id, wanted)
     both = union_all(still, past).subquery()
@@ -147,6 +158,10 @@ def _subject(column: ColumnElement[Any], subject: str, at: float | None) -> Colu
     """The subject itself or what was joined into it by ``at``."""
     joined = select(aliases.c.old).where(aliases.c.new == subject)
     return or_(column == subject, column.in_(joined if at is None else joined.where(aliases.c.at <= at)))
+
+
+def _value_now(row: Row) -> CurrentValue:
+    return _value(row, mapping.word(row["said"], row["value_at"], row["why_at"], row["capture"]))
 
 
 def _value(row: Row, word: Word) -> CurrentValue:

@@ -16,6 +16,7 @@ from muster.store.connections import Connections
 from muster.store.kept import CARDS, NODES
 from muster.store.schema import aliases, sources
 from muster.store.statements import compiled, each, replacing
+from muster.store.unread import Unread
 
 CAPTURE_BUDGET = 256 * 1024 * 1024
 """Bytes of packed captures that are kept by default."""
@@ -39,8 +40,9 @@ _TRIMMED = {
 class Writer:
     """`RollWriter` over the writer's connection."""
 
-    def __init__(self, connections: Connections, capture_budget: int) -> None:
+    def __init__(self, connections: Connections, capture_budget: int, unread: Unread) -> None:
         self._connections = connections
+        self._unread = unread
         self._budget = capture_budget
 
     def load(self) -> Loaded:
@@ -50,7 +52,7 @@ class Writer:
                 said=intake.said(connection),
                 base=intake.states(connection),
                 received=intake.keys(connection),
-                findings=history.open_findings(connection),
+                findings=history.open_findings(connection, self._unread),
                 next_order=intake.next_order(connection),
                 ids=dict(connection.execute(_ALIASES).fetchall()),
             )
@@ -64,6 +66,12 @@ class Writer:
             history.write(connection, batch)
             if batch.captures:
                 evidence.write(connection, batch.captures, self._budget)
+
+    def probe(self) -> None:
+        """Writes a little, durable when it returns: the way to find out whether the store can be written again. Raises Unavailable."""
+        self._connections.room()
+        with self._connections.transaction() as connection:
+            intake.count_probe(connection)
 
     def acknowledge(self, finding: str, by: str, at: float, reason: str) -> FindingRow:
         """Marks an open finding as seen; seen again, the last to say so stands. Raises NotFound or Conflict."""

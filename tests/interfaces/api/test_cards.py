@@ -265,7 +265,8 @@ def test_a_cursor_keeps_the_time_of_its_first_page(api: TestClient, clock: Clock
 
 
 def test_a_joined_card_answers_with_the_card_it_is_now(api: TestClient, desk: Desk) -> None:
-    both = [get(api, f"{CARDS}/{name}")["id"] for name in ("SN-1002", "node-b/card0")]
+    api.post("/api/v1/acts", json={"what": "store", "by": "ann", "card": {"serial": "SN-ON-THE-SHELF"}, "place": "B3"})
+    both = [get(api, f"{CARDS}/{name}")["id"] for name in ("SN-1002", "SN-ON-THE-SHELF")]
     answer = api.post("/api/v1/acts", json={"what": "same", "by": "ann", "card": both[0], "other": both[1]})
 
     assert answer.status_code == 200, answer.text
