@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import http.client
 import json
 import os
+import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -22,7 +26,7 @@ from tests.interfaces.api.fleet import small
 from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, Unavailable
 from muster.interfaces.api.app import build
 from muster.services.inventory import Inventory
-from muster.wire.report import pack
+from muster.wire.report import CaptureDoc, pack
 from muster.wiring import holds
 from muster.wiring.discovery import Found, announce, read, withdraw
 from muster.wiring.server import Server, serve, wall_clock
@@ -209,6 +213,88 @@ def test_time_passes_and_trouble_is_told_and_ends(settings: ServerSettings) -> N
         Troubled.full = False
         wait(lambda: ask(server, "/readyz")["status"] == "ok")
         assert not server.broken
+
+
+class Idle(Inventory):
+    """A keeper whose ticks write nothing."""
+
+    def tick(self, now: float) -> None:
+        """Nothing has changed."""
+
+
+def test_not_ready_until_a_write_went_through(settings: ServerSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Server(settings, build, keeper=Idle) as server:
+        writer = server.connections.writer
+        writer.execute(f"PRAGMA max_page_count={writer.execute('PRAGMA page_count').fetchone()[0]}")
+        monkeypatch.setattr("muster.store.connections.ROOM", 2**70)
+        told = small("node-b", 55)
+        told.sent_at = told.listings[0].observed_at = wall_clock()
+        payload = os.urandom(500_000)
+        told.captures = [CaptureDoc(digest=hashlib.sha256(payload).hexdigest(), source="a", format="f", locator=[], taken_at=1.0, payload=payload)]
+        answer = ask(server, "/api/v1/reports", pack(told))
+        assert "disk is full" in answer.get("detail", ""), answer
+        for _ in range(5):
+            assert ask(server, "/readyz")["status"] == 503
+            assert "disk is full" in ask(server, "/readyz")["detail"]
+            assert ask(server, "/healthz")["status"] == "ok"
+            time.sleep(0.05)
+        monkeypatch.undo()
+        wait(lambda: ask(server, "/readyz")["status"] == "ok")
+        writer.execute("PRAGMA max_page_count=1000000")
+        assert ask(server, "/api/v1/reports", pack(told)) == {"answer": "applied"}
+
+
+def test_rows_that_cannot_be_read_are_told_and_hide_no_list(settings: ServerSettings) -> None:
+    with Server(settings, build) as server:
+        for name in ("node-b", "node-c"):
+            told = small(name, 55)
+            told.sent_at = told.listings[0].observed_at = wall_clock()
+            ask(server, "/api/v1/reports", pack(told))
+        with server.connections.transaction() as connection:
+            connection.execute("UPDATE cards SET record = '{' WHERE number = (SELECT min(number) FROM cards)")
+            connection.execute("UPDATE nodes SET record = '[]' WHERE number = (SELECT min(number) FROM nodes)")
+        (card,) = ask(server, "/api/v1/cards")["items"]
+        assert card["node"]["name"] == "node-c" if isinstance(card["node"], dict) else card["node"]
+        assert len(ask(server, "/api/v1/nodes")["items"]) == 1
+        for path in ("summary", "sources", "findings", "adapters", "changes", "events", "devices"):
+            assert "status" not in ask(server, f"/api/v1/{path}")
+        ready = ask(server, "/readyz")
+        assert ready["status"] == "ok"
+        assert ready["checks"]["store"] == "1 row of cards cannot be read, 1 row of nodes cannot be read"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "where"),
+    [
+        ("UPDATE journal SET body = x'00'", "table journal, row 1"),
+        ("UPDATE journal SET body = substr(body, 1, length(body) / 2)", "table journal, row 1"),
+        ("UPDATE journal SET body = 'text'", "table journal, row 1"),
+        ("INSERT INTO base VALUES ('east', x'c1')", "table base, part east"),
+        ("INSERT INTO base VALUES ('east', 'text')", "table base, part east"),
+        ("DROP TABLE journal", ""),
+    ],
+)
+def test_a_damaged_row_at_start_is_named(settings: ServerSettings, spoil: str, where: str) -> None:
+    with Server(settings, build) as server:
+        told = small("node-b", 55)
+        told.sent_at = told.listings[0].observed_at = wall_clock()
+        ask(server, "/api/v1/reports", pack(told))
+    path = settings.state / "roll.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as store, store:
+        store.execute(spoil)
+    with pytest.raises(Unavailable, match=re.escape(str(path))) as refused:
+        Server(settings, build).start()
+    assert "damaged" in refused.value.message
+    assert where in refused.value.message
+    assert "backup" in refused.value.hint
+    assert read(settings.runtime) is None
+
+
+def test_an_empty_store_file_is_refused(settings: ServerSettings) -> None:
+    settings.state.mkdir()
+    (settings.state / "roll.sqlite").touch()
+    with pytest.raises(Unavailable, match="it has lost what it held"):
+        Server(settings, build).start()
 
 
 def test_serve_until_told(settings: ServerSettings) -> None:

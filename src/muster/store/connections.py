@@ -26,7 +26,7 @@ ROOM = 1024 * 1024
 """Bytes that a disk must have left before a store that could not be written is tried again."""
 _BESIDE = ("-wal", "-shm")
 """Ends of the names of the files that the database keeps beside its own."""
-_LOST = "put a backup in its place; to begin anew, move it and the files with its name away first"
+LOST = "put a backup in its place; to begin anew, move it and the files with its name away first"
 
 POOL = {"poolclass": QueuePool, "pool_size": READERS, "max_overflow": 0, "pool_timeout": PATIENCE}
 _SETTINGS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "journal_size_limit=67108864", "cache_size=-65536")
@@ -116,11 +116,11 @@ def _private(path: Path) -> bool:
     """
     if path.exists():
         if path.is_file() and path.stat().st_size == 0:
-            raise Unavailable(f"{path} is empty: it has lost what it held", hint=_LOST)
+            raise Unavailable(f"{path} is empty: it has lost what it held", hint=LOST)
         return False
     left = [beside for end in _BESIDE if (beside := path.with_name(path.name + end)).exists() and beside.stat().st_size]
     if left:
-        raise Unavailable(f"{path} is gone, but {left[0].name} is there: the store has lost its file", hint=_LOST)
+        raise Unavailable(f"{path} is gone, but {left[0].name} is there: the store has lost its file", hint=LOST)
     path.touch(mode=0o600)
     return True
 

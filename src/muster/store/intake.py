@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from sqlalchemy import bindparam, case, delete, select
+from sqlalchemy import bindparam, case, delete, literal_column, select
 
 from muster.spi.store import Batch, Received, Said
 from muster.store.schema import base, counters, journal, received
@@ -32,7 +32,7 @@ def _count() -> str:
 
 
 def _probe() -> str:
-    return compiled(adding(counters).on_conflict_do_update(index_elements=[counters.c.name], set_={"value": counters.c.value + 1}))
+    return compiled(adding(counters).on_conflict_do_update(index_elements=[counters.c.name], set_={"value": counters.c.value + literal_column("1")}))
 
 
 _COUNT = _count()

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, inspect, text
 
 from muster.domain.model.errors import Unavailable
 from muster.spi.store import RollReader, RollWriter
-from muster.store.connections import Connections
+from muster.store.connections import LOST, Connections
 from muster.store.reader import Reader
 from muster.store.schema import HEAD
 from muster.store.troubles import told
@@ -56,7 +56,7 @@ def open_store(path: Path | None, *, capture_budget: int = CAPTURE_BUDGET) -> St
 def _prepare(connection: Connection, name: str, *, new: bool) -> None:
     found = _revision(connection, name)
     if found is None and not new:
-        raise Unavailable(f"{name} is a database without a table: it has lost what it held", hint="put a backup in its place; to begin anew, move it away first")
+        raise Unavailable(f"{name} is a database without a table: it has lost what it held", hint=LOST)
     if found != HEAD:
         from muster.store.migrating import migrate  # most starts find nothing to do and need not load it
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select, union_all
+from sqlalchemy.exc import OperationalError
 
 from muster.domain.model.errors import NotFound, Unavailable
 from muster.domain.model.roll import CardRecord, NodeRecord, SourceRecord, Word
@@ -16,7 +17,7 @@ from muster.store import essence, evidence, mapping
 from muster.store.connections import Connections
 from muster.store.mapping import Row
 from muster.store.schema import aliases, audit, captures, card_versions, cards, changes, current, events, findings, minutes, node_versions, nodes, sources
-from muster.store.unread import UNREADABLE, Unread
+from muster.store.unread import UNREADABLE, Unread, lenient
 
 _ID, _NUMBER, _VERSION = ("id",), ("number",), ("id", "learnt_from")
 """What a row is called by, where it cannot be read."""
@@ -119,7 +120,14 @@ class Reader:
 
     def _rows(self, asked: Any) -> list[dict[str, Any]]:
         with self._connections.reading() as connection:
-            return [dict(row) for row in connection.execute(asked).mappings()]
+            try:
+                return [dict(row) for row in connection.execute(asked).mappings()]
+            except OperationalError as error:
+                raw: Any = connection.connection.driver_connection
+                if "UTF-8" not in str(error.orig) or raw.text_factory is lenient:
+                    raise
+                raw.text_factory = lenient
+                return [dict(row) for row in connection.execute(asked).mappings()]
 
 
 def _of(asked: Select[Any], column: ColumnElement[Any], wanted: Sequence[str] | None) -> Select[Any]:

@@ -19,6 +19,11 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionEr
 _log = logging.getLogger("muster.store")
 
 
+def lenient(text: bytes) -> str:
+    """A text of a table whose bytes are no UTF-8: they show as escapes, which no JSON takes, so that its row is passed over and not the whole table."""
+    return text.decode("utf-8", "backslashreplace")
+
+
 class Unread:
     """The rows of one store that could not be read when they were last asked for. For several threads."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from sqlalchemy import bindparam, delete, select, update
 
-from muster.domain.model.errors import InputError
+from muster.domain.model.errors import InputError, Unavailable
 from muster.domain.model.roll import SourceRecord
 from muster.spi.store import Batch, FindingRow, Loaded
 from muster.store import evidence, history, intake, mapping, series
@@ -16,7 +16,7 @@ from muster.store.connections import Connections
 from muster.store.kept import CARDS, NODES
 from muster.store.schema import aliases, sources
 from muster.store.statements import compiled, each, replacing
-from muster.store.unread import Unread
+from muster.store.unread import Unread, lenient
 
 CAPTURE_BUDGET = 256 * 1024 * 1024
 """Bytes of packed captures that are kept by default."""
@@ -48,14 +48,23 @@ class Writer:
     def load(self) -> Loaded:
         """State at start."""
         with self._connections.transaction() as connection:
-            return Loaded(
-                said=intake.said(connection),
-                base=intake.states(connection),
-                received=intake.keys(connection),
-                findings=history.open_findings(connection, self._unread),
-                next_order=intake.next_order(connection),
-                ids=dict(connection.execute(_ALIASES).fetchall()),
-            )
+            try:
+                return self._loaded(connection)
+            except sqlite3.OperationalError as error:
+                if "UTF-8" not in str(error):
+                    raise Unavailable(f"{self._connections.name} is damaged ({error})", hint="keep the file, and put a backup in its place") from error
+                connection.text_factory = lenient
+                return self._loaded(connection)
+
+    def _loaded(self, connection: sqlite3.Connection) -> Loaded:
+        return Loaded(
+            said=intake.said(connection),
+            base=intake.states(connection),
+            received=intake.keys(connection),
+            findings=history.open_findings(connection, self._unread),
+            next_order=intake.next_order(connection),
+            ids=dict(connection.execute(_ALIASES).fetchall()),
+        )
 
     def commit(self, batch: Batch) -> None:
         """Writes the batch whole; it is on the disk when this returns. Raises Unavailable, and then nothing of it was written."""

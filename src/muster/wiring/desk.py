@@ -42,6 +42,8 @@ class Desk:
     version: str = ""
     well: Callable[[], dict[str, str]] = dict
     """What is not well with the server, by check; empty when it can do its work."""
+    notes: Callable[[], dict[str, str]] = dict
+    """What a person should know of a server that does its work all the same, by check."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def report(self, doc: ReportDoc) -> AnswerDoc:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,8 +26,10 @@ OFFLINE = SourceId("offline")
 
 
 def capture_file(path: Path, format_: str = "") -> Capture:
-    """A file as the capture it once was. Raises InputError when it cannot be read."""
+    """A file as the capture it once was. Raises InputError when it cannot be read, or is a pipe or device, which would be waited for without end."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InputError(f"{path} is no regular file", hint="name a file with a tool's output, or a folder of them; `COMMAND > FILE` makes one")
         with path.open("rb") as stream:
             payload = stream.read(CAPTURE_LIMIT + 1)
     except OSError as error:
@@ -50,11 +53,17 @@ def interpret_file(path: Path, name: str | None, format_: str | None) -> dict[st
             best = max(answers, key=lambda a: (len(a[2].observations), len(a[2].events)))
             return document(best[0].manifest.name, best[2], best[1])
         return document(name or "", _nothing_fits([capture]), "")
-    if chosen is None:
-        chosen = next((a for a in adapters() if format_ in a.manifest.formats), None)
-        if chosen is None:
-            raise InputError(f"no adapter knows the format {format_!r}", hint="`muster adapter list -o wide` shows the formats")
-    return document(chosen.manifest.name, chosen.interpret([capture]), format_)
+    able = [chosen] if chosen else [each for each in adapters() if format_ in each.manifest.formats]
+    if not able:
+        raise InputError(f"no adapter knows the format {format_!r}", hint="`muster adapter list -o wide` shows the formats")
+    claiming = [each for each in able if each.recognise(capture.payload[:HEAD]) == format_]
+    name, told = _fullest([(each.manifest.name, each.interpret([capture])) for each in claiming or able])
+    return document(name, told, format_)
+
+
+def _fullest(answers: Sequence[tuple[str, Interpretation]]) -> tuple[str, Interpretation]:
+    """Of several adapters' answers on one text the one that read the most; one that could not read it only where all could not."""
+    return max(answers, key=lambda a: (a[1].outcome is not Outcome.UNREADABLE, len(a[1].observations), len(a[1].events)))
 
 
 def interpret_folder(path: Path, name: str | None) -> list[dict[str, Any]]:

@@ -30,6 +30,8 @@ from muster.wiring.adapters import adapters, known_vendors
 from muster.wiring.desk import Desk, Keeper
 from muster.wiring.discovery import SOCKET, Found, announce, withdraw
 from muster.wiring.settings import ServerSettings
+from muster.wiring.whole import whole
+from muster.wiring.written import Watched
 
 Door: TypeAlias = Callable[[Desk], Any]
 """Makes an ASGI application on a desk."""
@@ -104,12 +106,24 @@ class Server:
     def _open(self) -> Desk:
         store = open_store(None if self.settings.in_memory else self.settings.state / STORE)
         self._held.callback(store.close)
-        self._writer = store.writer
+        self._writer = Watched(store.writer, store.probe)
+        self._unread = store.unread
+        self.connections = store.connections
         known = adapters()
         words = frozenset(word.lower() for each in known for word in each.manifest.words)
         policy = self.settings.policy(frozenset(known_vendors(known)), words)
-        keeper = self._make_keeper(store.writer, policy, self._clock())
-        return Desk(reader=store.reader, keeper=keeper, policy=policy, clock=self._clock, adapters=tuple(known), version=running_version(), well=self._not_well)
+        with whole(store.connections.name, store.writer):
+            keeper = self._make_keeper(self._writer, policy, self._clock())
+        return Desk(
+            reader=store.reader,
+            keeper=keeper,
+            policy=policy,
+            clock=self._clock,
+            adapters=tuple(known),
+            version=running_version(),
+            well=self._not_well,
+            notes=self._notes,
+        )
 
     @property
     def desk(self) -> Desk:
@@ -148,11 +162,13 @@ class Server:
                     trimmed = time.monotonic()
                     with self._desk.lock:
                         self._writer.trim(self._clock(), self.settings.keep())
-                self._wrong.pop("store", None)
+                self._wrong.pop("time", None)
             except MusterError as error:
-                if "store" not in self._wrong:
+                if "time" not in self._wrong:
                     log.warning("time does not pass", problem=error.message, hint=error.hint)
-                self._wrong["store"] = error.message
+                self._wrong["time"] = error.message
+            with self._desk.lock:
+                self._writer.retry()
 
     def _end_time(self) -> None:
         self._ending.set()
@@ -160,7 +176,12 @@ class Server:
 
     def _not_well(self) -> dict[str, str]:
         dead = {name: "has ended; restart the server" for name, thread in self._threads.items() if not thread.is_alive()}
-        return {**self._wrong, **dead}
+        store = {"store": self._writer.trouble} if self._writer.trouble else {}
+        return {**self._wrong, **store, **dead}
+
+    def _notes(self) -> dict[str, str]:
+        unread = self._unread.told()
+        return {"store": unread} if unread else {}
 
     def stop(self) -> None:
         """Ends requests that run, time, and the store, in that order. A server that was not started is left as it is."""

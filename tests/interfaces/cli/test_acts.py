@@ -106,6 +106,18 @@ def test_a_no_at_the_terminal_changes_nothing(muster: Muster, monkeypatch: pytes
     assert muster("get", "card", "XQ47-2", "-o", "jsonpath={.presence}").out == "present\n"
 
 
+def test_a_script_is_not_asked_and_told_how_to_take_it_back(muster: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = muster("same", "XQ47-1", "XQ47-2", "--dry-run")
+    assert "nobody was asked" not in told.err
+    told = muster("not-same", "XQ47-1", "XQ47-2")
+    assert "nobody was asked, as there is no terminal" in told.err
+    assert "to take it back: `muster same XQ47-1 XQ47-2`" in told.err
+    assert "nobody" not in muster("not-same", "XQ47-1", "XQ47-2", "-y").err
+    assert muster("not-same", "XQ47-1", "XQ47-2", "-q").err == ""
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "nobody was asked" in muster("not-same", "XQ47-1", "XQ47-2").err
+
+
 class _Terminal:
     encoding = "utf-8"
 
@@ -123,7 +135,10 @@ def test_not_same_then_store_then_retire(muster: Muster) -> None:
     assert muster("not-same", "XQ47-1", "XQ47-2", "-y").code == 0
     assert muster("store", "XQ47-2", "--place", "shelf 3", "-q").err == ""
     assert json.loads(muster("get", "card", "XQ47-2", "-o", "json").out)["place"] == "shelf 3"
-    told = json.loads(muster("retire", "XQ47-2", "-o", "json").out)
+    retired = muster("retire", "XQ47-2", "-o", "json")
+    told = json.loads(retired.out)
+    assert "is said to be retired" in retired.err
+    assert f"to take it back: `muster store {told['cards'][0]} --place PLACE`" in retired.err
     assert len(told["cards"]) == 1
     assert len(muster("get", "cards", "-o", "name").out.split()) == 1
     assert len(muster("get", "cards", "--all", "-o", "name").out.split()) == 2

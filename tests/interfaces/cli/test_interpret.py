@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,31 @@ def test_a_folder_of_texts_that_no_format_fits_is_unreadable(alone: Muster, tmp_
     assert [each["outcome"] for each in json.loads(told.out)] == ["unreadable"]
     assert "3.2.1" in told.err
     assert "Turbine" in told.err
+
+
+@pytest.mark.parametrize(("name", "file"), [("amd", "mi300x-8/exporter.prom"), ("nvidia", "h100-8/dcgm.prom")])
+def test_a_format_that_several_share_goes_to_the_one_that_knows_the_text(alone: Muster, name: str, file: str) -> None:
+    path = adapter(name).folder / "machines" / file
+    told = alone("interpret", "--format", "prometheus-text", str(path))
+    said = json.loads(told.out)
+
+    assert (told.code, said["adapter"], said["outcome"]) == (0, name, "devices")
+    assert said["cards"]
+
+
+def test_a_format_that_nobody_claims_goes_to_the_one_that_reads_most(alone: Muster, tmp_path: Path) -> None:
+    text = (adapter("nvidia").folder / "machines" / "h100-8" / "dcgm.prom").read_text()
+    late = written(tmp_path, "# HELP other_thing x\n" + "other_thing 1\n" * 20_000 + text)
+    told = alone("interpret", "--format", "prometheus-text", late)
+
+    assert (told.code, json.loads(told.out)["adapter"]) == (0, "nvidia")
+    assert alone("interpret", "--format", "prometheus-text", written(tmp_path, "turbine_speed 3\n")).code == 1
+
+
+def test_pipes_and_devices_are_refused(alone: Muster, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (str(tmp_path / "pipe"), "/dev/null"):
+        told = alone("interpret", path)
+        assert (told.code, told.out) == (2, "")
+        assert f"{path} is no regular file" in told.err
+    assert alone("interpret", str(tmp_path)).code == 2

@@ -280,3 +280,34 @@ def test_a_prompt_that_is_interrupted_ends_with_130(server: Server) -> None:
     _, status = os.waitpid(pid, 0)
 
     assert os.waitstatus_to_exitcode(status) == 130
+
+
+@pytest.mark.parametrize(("way", "reason"), [(">&-", "it is closed"), ("> /dev/full", "No space left on device")])
+@pytest.mark.parametrize("command", ["version", "interpret {file}", "get cards -o json", "get cards"])
+def test_output_that_cannot_be_written(server: Server, tmp_path: Path, way: str, reason: str, command: str) -> None:
+    (tmp_path / "file").write_text("DCGM 1\n")
+    line = f"{sys.executable} -m muster {command.format(file=tmp_path / 'file')} {way}"
+    environment = {**os.environ, "PYTHONPATH": "src", "MUSTER_RUNTIME": str(server.settings.runtime)}
+    told = subprocess.run(["sh", "-c", line], stderr=subprocess.PIPE, text=True, env=environment, timeout=60, check=False)
+
+    assert told.returncode == 1
+    assert told.stderr.splitlines()[-1] == f"muster: the output cannot be written: {reason}"
+    assert "Traceback" not in told.stderr
+    assert "Exception ignored" not in told.stderr
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1", "0", "1e300", "x"])
+def test_no_time_to_wait(alone: Muster, monkeypatch: pytest.MonkeyPatch, seconds: str) -> None:
+    assert alone("get", "cards", "--server", "http://127.0.0.1:9", "--timeout", seconds).code == 2
+    monkeypatch.setenv("MUSTER_TIMEOUT", seconds)
+    told = alone("get", "cards", "--server", "http://127.0.0.1:9")
+    assert told.code == 2
+    assert "MUSTER_TIMEOUT" in told.err
+
+
+def test_status_tells_of_rows_that_cannot_be_read(muster: Muster, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert muster("status").err == ""
+    monkeypatch.setattr(server._unread, "_rows", {("cards", "c1")})
+    assert muster("status").err == "muster: store: 1 row of cards cannot be read\n"
+    monkeypatch.setattr(server._writer, "trouble", "the disk is full")
+    assert "the disk is full" in muster("status").err

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from muster.adapters.amd import (
     observe_exporter,
@@ -69,6 +70,8 @@ class _Round:
     cut: bool = False
     empty: bool = False
     version: str = ""
+    mixed: bool = False
+    """A number stands for cards of several hosts."""
     news: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     node: dict[str, str] = field(default_factory=dict)
@@ -97,7 +100,7 @@ def interpret(captures: Sequence[Capture], models: Models) -> Interpretation:
         detail = _misfit(told, [capture.payload for capture in captures if capture.failure is None], detail)
     return Interpretation(
         outcome=outcome,
-        complete=outcome is Outcome.DEVICES and told.whole and not told.cut,
+        complete=outcome is Outcome.DEVICES and told.whole and not told.cut and not told.mixed,
         format=told.formats[0] if told.formats else "",
         detail=detail,
         tool_version=told.version,
@@ -126,7 +129,8 @@ def _outcome(told: _Round, captures: Sequence[Capture], cards: bool) -> tuple[Ou
     if told.events and not cards:
         return Outcome.DEVICES, ""
     if cards:
-        return (Outcome.PARTIAL if told.cut else Outcome.DEVICES), ""
+        mixed = "a number stands for several cards: this is no listing of one host" if told.mixed else ""
+        return (Outcome.PARTIAL if told.cut else Outcome.DEVICES), mixed
     failed = next((c for c in captures if c.failure is not None), None)
     for capture in captures:
         text = decode(capture.payload[:HEAD]) + "\n" + decode(capture.stderr[:HEAD])
@@ -202,8 +206,8 @@ def _smi_text(told: _Round, capture: Capture) -> None:
 
 
 def _listing(told: _Round, capture: Capture, found: Listing, *, whole: bool) -> None:
-    for record in found.records:
-        card = told.gather.card(record["gpu"] if record.get("gpu") is not None else record.get("bdf"))
+    for key, record in _keyed(told, found):
+        card = told.gather.card(key)
         observe_smi.observe(card, record)
         observe_metric.observe(card, record)
     told.node.update(found.node)
@@ -212,6 +216,34 @@ def _listing(told: _Round, capture: Capture, found: Listing, *, whole: bool) -> 
     told.news.append(seen.news(version, replace(found, cut=found.cut or told.cut)))
     _mark(told, capture, whole=whole and bool(found.records) and not found.short, cut=found.cut)
     told.empty = told.empty or found.empty
+
+
+def _keyed(told: _Round, found: Listing) -> Iterator[tuple[object, Mapping[str, Any]]]:
+    """Each row with the key of its card.
+
+    A number that comes again in one text with another address, UUID and serial is another host's card; after it, rows of that number without any of these are
+    nobody's.
+    """
+    seen_of: dict[object, list[Mapping[NameKind, str]]] = {}
+    for record in found.records:
+        number = record["gpu"] if record.get("gpu") is not None else record.get("bdf")
+        own = observe_smi.strong_names(record)
+        before = seen_of.setdefault(number, [])
+        place = next((n for n, other in enumerate(before) if not _other(own, other)), len(before))
+        if not own and len(before) > 1:
+            continue
+        if place == len(before):
+            before.append(own)
+        elif own:
+            before[place] = {**own, **before[place]}
+        told.mixed = told.mixed or len(before) > 1
+        yield (number if not place else (number, place)), record
+
+
+def _other(own: Mapping[NameKind, str], other: Mapping[NameKind, str]) -> bool:
+    """True when two rows have strong names of a kind in common and none of these agrees."""
+    both = own.keys() & other.keys()
+    return bool(both) and all(own[kind] != other[kind] for kind in both)
 
 
 def _mark(told: _Round, capture: Capture, *, whole: bool, cut: bool) -> None:
@@ -225,8 +257,7 @@ def _rocm(read: Callable[[bytes], parse_rocm.RocmListing | None]) -> Callable[[_
         found = read(capture.payload)
         if found is None:
             return
-        passive = frozenset(key for key, model in told.models.items() if "instinct" in model.name.lower())
-        observe_rocm.observe(told.gather, found, passive)
+        observe_rocm.observe(told.gather, found)
         _mark(told, capture, whole=bool(found.cards), cut=found.cut)
         told.empty = told.empty or not found.cards
 

@@ -21,15 +21,13 @@ _DRAW = re.compile(r"^(?:current )?(?:socket )?(?:graphics )?package power \(w\)
 _PEER = re.compile(r"^\(topology\) link type between drm devices ([0-9]{1,4}) and ([0-9]{1,4})$")
 _PID = re.compile(r"^pid([0-9]{1,10})$")
 _NONE = (-1, 0xFFFFFFFF)
-INSTINCT = re.compile(r"instinct|\bmi\d{2,3}[a-z]?\b", re.IGNORECASE)
-"""Names of cards that have no fan of their own."""
 
 
-def observe(gather: Gather, listing: RocmListing, passive_ids: frozenset[str]) -> None:
-    """Puts all cards of the listing into ``gather``. ``passive_ids`` are PCI device ids of cards without a fan."""
+def observe(gather: Gather, listing: RocmListing) -> None:
+    """Puts all cards of the listing into ``gather``."""
     for number, flat in listing.cards.items():
         card = gather.card(number)
-        _card(card, number, flat, passive_ids)
+        _card(card, number, flat)
         driver = word(listing.system.get("driver version"))
         if driver is not None:
             card.value("driver.version", driver)
@@ -37,14 +35,14 @@ def observe(gather: Gather, listing: RocmListing, passive_ids: frozenset[str]) -
     _processes(gather, listing)
 
 
-def _card(card: Thing, number: int, flat: Flat, passive_ids: frozenset[str]) -> None:
+def _card(card: Thing, number: int, flat: Flat) -> None:
     unique = word(flat.get("unique id"))
     card.named(index=number, pci_address=word(flat.get("pci bus")), vendor_uuid=unique, serial=word(flat.get("serial number")))
     _identity(card, flat)
     _memory(card, flat)
     _now(card, flat)
     _power(card, flat)
-    _fan(card, flat, passive_ids)
+    _fan(card, flat)
     _link(card, flat)
     _rest(card, flat)
 
@@ -123,13 +121,9 @@ def _power(card: Thing, flat: Flat) -> None:
     card.put("energy.total", measure("energy.total", flat.get("accumulated energy (uj)"), "uJ"))
 
 
-def _fan(card: Thing, flat: Flat, passive_ids: frozenset[str]) -> None:
-    """Fan speed; nought on a card that has no fan is an absence."""
-    name, device = card.readings.get("product.name"), card.readings.get("pci.device_id")
-    passive = (isinstance(name, Known) and INSTINCT.search(str(name.value)) is not None) or (isinstance(device, Known) and device.value in passive_ids)
-    for key, reading in (("fan.speed", percent("fan.speed", flat.get("fan speed (%)"))), ("fan.rpm", measure("fan.rpm", flat.get("fan rpm")))):
-        none = passive and isinstance(reading, Known) and reading.value == 0
-        card.put(key, Absent(Why.NOT_PRESENT, "0") if none else reading)
+def _fan(card: Thing, flat: Flat) -> None:
+    card.put("fan.speed", percent("fan.speed", flat.get("fan speed (%)")))
+    card.put("fan.rpm", measure("fan.rpm", flat.get("fan rpm")))
 
 
 def _link(card: Thing, flat: Flat) -> None:

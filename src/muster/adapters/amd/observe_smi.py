@@ -9,6 +9,7 @@ from typing import Any
 
 from muster.adapters.amd.values import block, generation, hex_id, measure, pick, plain, rows, text_reading, whole, word
 from muster.domain.model.gather import Thing
+from muster.domain.model.names import NameKind, names
 from muster.domain.model.reading import Absent, Known, Reading, Why
 
 Record = Mapping[str, Any]
@@ -37,10 +38,19 @@ def observe(card: Thing, record: Record) -> None:
 
 
 def _names(card: Thing, record: Record) -> None:
+    card.named(index=whole(record.get("gpu")), **_strong(record))
+
+
+def strong_names(record: Record) -> dict[NameKind, str]:
+    """Address, UUID and serial number of a row in their canonical form, those that it has."""
+    return {name.kind: name.canonical for name in names(**_strong(record))}
+
+
+def _strong(record: Record) -> dict[str, str | None]:
     asic, bus, board = block(record, "asic") or {}, block(record, "bus") or {}, block(record, "board") or {}
     bdf = word(record.get("bdf")) or word(bus.get("bdf"))
     serial = word(asic.get("asic_serial")) or word(board.get("product_serial"))
-    card.named(index=whole(record.get("gpu")), pci_address=bdf, vendor_uuid=_unmasked(word(record.get("uuid"))), serial=_unmasked(serial))
+    return {"pci_address": bdf, "vendor_uuid": _unmasked(word(record.get("uuid"))), "serial": _unmasked(serial)}
 
 
 def _unmasked(text: str | None) -> str | None:

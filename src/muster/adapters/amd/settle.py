@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -11,10 +12,12 @@ from muster.domain.model.attributes import ATTRIBUTES, Level
 from muster.domain.model.gather import Gather, Thing, check_power
 from muster.domain.model.names import NameKind
 from muster.domain.model.observation import Role
-from muster.domain.model.reading import Known
+from muster.domain.model.reading import Absent, Known, Why
 from muster.spi.adapter import Models
 
 _DIES = 2
+_PASSIVE = re.compile(r"instinct|\bmi\d{2,3}[a-z]?\b", re.IGNORECASE)
+"""Names of cards that have no fan of their own."""
 _DISPLAY = frozenset({"164e", "13c0", "1506"})
 """Chips with two compute units beside a processor: they drive a display and compute nothing."""
 
@@ -23,6 +26,7 @@ def settle(gather: Gather, models: Models, *, cut: bool = False) -> list[Thing]:
     """The cards of the round, in order, with rows that are parts of one card put together. A cut round gets no published facts: the source may have its own."""
     for card in gather.cards:
         _model(card, models, cut=cut)
+        _fan(card, models)
         card.readings = check_power(card.readings)
     return _modules(join_slices(gather.cards, short=cut), models, cut=cut)
 
@@ -43,6 +47,15 @@ def _model(card: Thing, models: Models, *, cut: bool) -> None:
         card.role = Role.DISPLAY
     if card.vendor.get("umc_ecc") == "DISABLED" and not integrated and "ecc.enabled" not in card.readings and model is not None:
         card.value("ecc.enabled", False)
+
+
+def _fan(card: Thing, models: Models) -> None:
+    """Nought of a fan on a card that the host's fans cool is an absence."""
+    model = models.get(known(card, "pci.device_id") or "")
+    if _PASSIVE.search(known(card, "product.name") or "") or (model is not None and "instinct" in model.name.lower()):
+        for key in ("fan.speed", "fan.rpm"):
+            if card.readings.get(key) == Known(0):
+                card.readings[key] = Absent(Why.NOT_PRESENT, "0")
 
 
 def _modules(cards: list[Thing], models: Models, *, cut: bool) -> list[Thing]:

@@ -71,8 +71,8 @@ def _texts(captures: Sequence[Capture], models: Models) -> Interpretation:
     whole = said.whole or (said.ended and all(c.exit_status == 0 for c in captures))
     return Interpretation(
         outcome=outcome,
-        complete=outcome is Outcome.DEVICES and whole and not said.cut and not said.soft_sliced,
-        detail=detail,
+        complete=outcome is Outcome.DEVICES and whole and not said.cut and not said.soft_sliced and not said.mixed,
+        detail=detail or ("an NPU id stands for several cards: this is no listing of one host" if said.mixed else ""),
         tool_version=said.tool,
         unknown_shape=seen.news(said, payloads),
         counts={Level.CARD: said.total} if said.total is not None else {},

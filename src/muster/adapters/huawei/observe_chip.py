@@ -41,6 +41,7 @@ def fill(thing: Thing, fields: Fields, cut: frozenset[str] = frozenset(), *, hbm
     ``cut`` names fields whose value was cut off (folded). ``hbm`` says that the product has HBM, so that a DDR is never taken for the chip's memory.
     """
     texts = {key: text for key, (_, text) in fields.items()}
+    hbm = hbm or any(key.startswith("hbm") and words.other_unit(key) for key in texts)
     used: set[str] = set()
     _identity(thing, texts, used)
     _plain(thing, texts, used)
@@ -52,6 +53,9 @@ def fill(thing: Thing, fields: Fields, cut: frozenset[str] = frozenset(), *, hbm
     ):
         for key, reading in readings.items():
             thing.put(key, reading)
+    for key, (printed, _) in fields.items():
+        for attribute in (each for each in words.other_unit(key) if each != "power.draw"):
+            thing.absent(attribute, Why.UNREADABLE, f"unit not known: {printed}")
     for key in cut:
         if key in words.FIELDS:
             thing.absent(words.FIELDS[key][0], Why.UNREADABLE, "the line was cut")

@@ -121,7 +121,9 @@ def _memory(thing: Thing, chip: Chip) -> None:
         thing.absent("memory.total", Why.IMPLAUSIBLE, "0 as printed").absent("memory.used", Why.NOT_SAMPLED, "no total")
         return
     for family, key in zip(pair, ("memory.total", "memory.used"), strict=True):
-        if family in chip.values:
+        if key == "memory.used" and chip.values.get(family) == 0 and total in _FAILED:
+            thing.absent(key, Why.NOT_SAMPLED, "0 beside a total that could not be read")
+        elif family in chip.values:
             thing.put(key, _reading(key, family, chip.values[family], MIB, unset=False))
     for family in _MEMORY:
         if family in chip.values and family not in pair:
@@ -147,7 +149,9 @@ def _health(thing: Thing, chip: Chip) -> None:
     if flag in (0.0, 1.0):
         thing.value("ecc.enabled", flag == 1.0)
     pages = [value for name, value in chip.values.items() if name.startswith("hbm_ecc_") and "isolated_pages" in name and "next" not in name]
-    if pages and all(_whole(value) for value in pages):
+    if any(value in _FAILED for value in pages):
+        thing.absent("memory.pages_retired", Why.ERROR, "a count that the exporter could not read")
+    elif pages and all(_whole(value) for value in pages):
         thing.value("memory.pages_retired", int(sum(pages)))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from muster.adapters.huawei import words
 from muster.adapters.huawei.names import digits
@@ -61,6 +61,7 @@ class _Npu:
 def gather(said: Said) -> Gather:
     """The cards of a round."""
     found = Gather()
+    _apart(said)
     _node(found, said)
     npus = _npus(said)
     for npu in npus:
@@ -89,6 +90,29 @@ def _node(found: Gather, said: Said) -> None:
 # --- records to chips -------------------------------------------------------------------------------------------------------------------------------
 
 
+def _apart(said: Said) -> None:
+    """Rows of the summary table whose NPU and chip come again with another address are another host's.
+
+    They get an id of their own; what is told by the bare id alone (processes, slices) may be of either host and is left out.
+    """
+    addresses: dict[tuple[str, str | None], list[str]] = {}
+    for place, record in enumerate(said.records):
+        address = pci_address(record.fields.get("Bus-Id", "")) if record.listed == "table" else None
+        if record.npu is None or address is None or _foreign(record.npu):
+            continue
+        known = addresses.setdefault((record.npu, record.chip), [])
+        if address not in known:
+            known.append(address)
+        if known.index(address):
+            said.records[place] = replace(record, npu=f"{record.npu}@{known.index(address)}")
+    twice = {npu for (npu, _), known in addresses.items() if len(known) > 1}
+    if twice:
+        said.mixed = True
+        said.processes = [each for each in said.processes if each.npu not in twice]
+        said.slices = [each for each in said.slices if each.npu not in twice]
+        said.idle = [each for each in said.idle if each[0] not in twice]
+
+
 def _npus(said: Said) -> list[_Npu]:
     """NPUs in order of appearance. Records that name none belong to the only NPU there is, or to one without a name."""
     records = [r for r in said.records if r.of is not Of.PORT]
@@ -111,7 +135,8 @@ def _npus(said: Said) -> list[_Npu]:
 def _key(record: Record) -> str | None:
     """What tells NPUs apart: the id; the address of a row that has none, or whose id is made up."""
     if record.npu is not None and not _foreign(record.npu):
-        return record.npu.lstrip("0") or "0"
+        ident, at, place = record.npu.partition("@")
+        return (ident.lstrip("0") or "0") + at + place
     address = pci_address(record.fields.get("Bus-Id", ""))
     if record.listed == "table" and address is not None:
         return f"@{address}"
@@ -162,7 +187,7 @@ def _merge(into: _Chip, other: _Chip) -> None:
 def _card(found: Gather, npu: _Npu, said: Said) -> None:
     card = npu.card = found.card(npu.key)
     made_up = npu.key is None or npu.key.startswith("@")
-    card.named(index=None if made_up else npu.key)
+    card.named(index=None if npu.key is None or made_up else npu.key.partition("@")[0])
     name = _name(npu)
     if name:
         card.value("product.name", name)
@@ -242,6 +267,9 @@ def _power(card: Thing, npu: _Npu, name: str) -> None:
             said[ident] = text
         elif "power(w)" in chip.cut:
             card.absent("power.draw", Why.UNREADABLE, "the line was cut")
+        else:
+            for printed in (printed for key, (printed, _) in chip.fields.items() if "power.draw" in words.other_unit(key)):
+                card.absent("power.draw", Why.UNREADABLE, f"unit not known: {printed}")
     readings = {ident: words.power(text) for ident, text in said.items()}
     known = [reading for reading in readings.values() if isinstance(reading, Known)]
     per_chip = npu.several and "310" in name and len(known) > 1

@@ -83,5 +83,7 @@ class Said:
     """True when something was visibly cut off, filtered or missing."""
     packages: set[str] = field(default_factory=set)
     """NPUs that have several chips although the text shows one of them."""
+    mixed: bool = False
+    """True when the texts of several hosts stand one behind the other."""
     soft_sliced: bool = False
     """True when a limiter in the container rewrites what the tool prints."""

@@ -42,6 +42,27 @@ _COMMA = re.compile(r"^\d+,\d{1,2}$")
 _CODE = re.compile(r"^(?:0x)?[0-9A-Fa-f]{6,9}$")
 
 
+_UNIT = re.compile(r"^(.+)\(([^()]{1,12})\)$")
+_MEMORY_COLUMNS = ("hbm-usage(mb)", "memory-usage(mb)", "hbm capacity(mb)", "ddr capacity(mb)", "memory capacity(mb)", "capacity(mb)")
+
+
+def _stem(key: str) -> str:
+    match = _UNIT.match(key)
+    return match.group(1) if match else ""
+
+
+def other_unit(key: str) -> tuple[str, ...]:
+    """The attributes that a folded field speaks of when its name is known with another unit (``power(mw)``, ``temp(f)``); none for any other field."""
+    stem = _stem(key)
+    if not stem or key in FIELDS or key in POWER or key in _MEMORY_COLUMNS:
+        return ()
+    if stem in map(_stem, _MEMORY_COLUMNS):
+        return ("memory.total",) if stem.endswith("capacity") else ("memory.used", "memory.total")
+    if stem in map(_stem, POWER):
+        return ("power.draw",)
+    return next(((attribute,) for known, (attribute, _) in FIELDS.items() if _stem(known) == stem), ())
+
+
 def fold(key: str) -> str:
     """One spelling per field name: lower case, single blanks, none before a bracket."""
     return " ".join(key.lower().split()).replace(" (", "(")

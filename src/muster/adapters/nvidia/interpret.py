@@ -172,20 +172,28 @@ def _take(capture: Capture, form: str, listing: Listing, models: Models, told: _
         _add_lost(capture, listing)
     say(listing, told.gather, models)
     gone = [board for board in listing.boards if board.lost]
-    short = listing.attached is not None and listing.attached > whole_before
-    partial = capture.cut or (listing.cut and form not in _NO_LISTING) or short
+    odd = listing.attached is not None and listing.attached != whole_before
+    mixed = form not in _NO_LISTING and _repeats(listing)
+    partial = capture.cut or (listing.cut and form not in _NO_LISTING) or odd
     if gone:
         alone = Outcome.NOT_PERMITTED if gone[0].why is Why.NOT_PERMITTED else Outcome.DEVICE_LOST
         told.outcomes.append(alone if len(gone) == len(listing.boards) else Outcome.PARTIAL)
         told.detail.append(f"{len(gone)} card(s) do not answer: {gone[0].lost}")
     else:
         told.outcomes.append(Outcome.PARTIAL if partial else Outcome.DEVICES)
-    if short:
+    if mixed:
+        told.detail.append("an index stands for several cards: this is no listing of one host")
+    if odd:
         told.detail.append(f"{listing.attached} cards attached, {whole_before} shown")
     elif partial and not gone:
         told.detail.append("the text was cut or is broken")
-    told.whole.append(listing.whole and not gone and not capture.cut and form not in _NO_LISTING)
+    told.whole.append(listing.whole and not gone and not mixed and not capture.cut and form not in _NO_LISTING)
     told.attached = listing.attached if told.attached is None else told.attached
+
+
+def _repeats(listing: Listing) -> bool:
+    indexes = [index for board in listing.boards if (index := board.text("index")) is not None]
+    return len(set(indexes)) < len(indexes)
 
 
 def _add_lost(capture: Capture, listing: Listing) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from muster.adapters.nvidia.board import Board, Listing, Process
+from muster.adapters.nvidia.readings import missing
 from muster.domain.model.reading import Absent, Why
 from muster.formats.csvtext import Row, Table, read
 from muster.formats.text import LINE_LIMIT, decode, lines
@@ -131,6 +132,8 @@ def _take(table: Table, names: list[str], row: Row, boards: dict[str, Board], fo
     if ("pid" in names or "retired_pages.address" in names) and not (_UUID.fullmatch(key) or _BUS.fullmatch(key) or key.isdecimal()):
         found.cut = True
         return
+    if key == cells.get("index") and missing(cells.get("serial", "")) is None:
+        key = f"{key} {cells['serial']}"  # rows of one index with other serial numbers: lists of several hosts
     board = boards.setdefault(key, Board(sign=row.sign))
     if row.ragged and not row.cells:
         found.cut = True

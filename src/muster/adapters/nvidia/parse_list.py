@@ -19,7 +19,7 @@ def parse(payload: bytes) -> Listing:
     """Cards by index, with instances (``-L``) or links (``nvlink``). A last line without its closing bracket was cut and is left out."""
     text = decode(payload)
     found = Listing()
-    boards: dict[str, Board] = {}
+    boards: dict[tuple[str, str | None], Board] = {}
     board: Board | None = None
     rows = text.split("\n")
     for number, row in enumerate(rows):
@@ -28,8 +28,7 @@ def parse(payload: bytes) -> Listing:
             if match.group(3) is None and number == len(rows) - 1:
                 found.cut = True
                 break
-            board = boards.setdefault(match.group(1), Board())
-            _card(board, match)
+            board = _card(boards, match)
         elif row[:1].strip() and "(UUID: " in row:
             board, found.cut = None, True
         elif board is not None:
@@ -39,14 +38,19 @@ def parse(payload: bytes) -> Listing:
     for one in found.boards:
         _count(one, (found.cut or bool(rows[-1].strip())) and one is found.boards[-1], max(counts, default=0))
     links = any(one.extra.get("links") or "links.total" in one.fields for one in found.boards)
-    found.whole = not found.cut and not rows[-1] and not links and [*boards] == [str(place) for place in range(len(boards))]
+    found.whole = not found.cut and not rows[-1] and not links and [index for index, _ in boards] == [str(place) for place in range(len(boards))]
     return found
 
 
-def _card(board: Board, match: re.Match[str]) -> None:
-    board.offer("index", match.group(1))
-    board.offer("name", match.group(2))
-    board.offer("uuid", match.group(3))
+def _card(boards: dict[tuple[str, str | None], Board], match: re.Match[str]) -> Board:
+    """The card of a line. An index that comes again with another UUID is another card: the texts of two hosts are one behind the other."""
+    index, name, uuid = match.groups()
+    same = next((key for key in reversed(boards) if key[0] == index and (uuid is None or key[1] in (None, uuid))), None)
+    board = boards.setdefault(same or (index, uuid), Board())
+    board.offer("index", index)
+    board.offer("name", name)
+    board.offer("uuid", uuid)
+    return board
 
 
 def _below(board: Board, row: str, *, last: bool) -> bool:

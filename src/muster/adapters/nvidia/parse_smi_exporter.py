@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -117,7 +118,9 @@ def _new(uuid: str) -> Board:
 
 
 def _take(board: Board, name: str, sample: Sample, found: Listing) -> None:
-    if name == "gpu_info":
+    if not math.isfinite(sample.value):
+        board.extra.setdefault(name, str(sample.value))
+    elif name == "gpu_info":
         _info(board, sample.labels, found)
     elif name.startswith("compute_app"):
         _process(board, name, sample)
@@ -137,8 +140,8 @@ def _take(board: Board, name: str, sample: Sample, found: Listing) -> None:
 def _column(board: Board, name: str, sample: Sample) -> None:
     stem, _, unit = name.rpartition("_")
     field = _BY_METRIC.get(name) or (_BY_METRIC.get(stem) if unit in _UNITS else None)
-    if field is None or sample.value != sample.value:
-        board.extra.setdefault(name, sample.value if sample.value == sample.value else "NaN")
+    if field is None:
+        board.extra.setdefault(name, sample.value)
         return
     unit = _UNITS.get(unit, "") if field != _BY_METRIC.get(name) else _bare(field)
     value = f"{sample.value * 100:.9g} %" if unit == "ratio" else f"{_number(sample.value)} {unit}".rstrip()

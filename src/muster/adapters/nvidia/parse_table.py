@@ -10,6 +10,7 @@ from muster.domain.model.reading import Absent, Why
 from muster.formats.text import lines
 
 _DRIVER = re.compile(r"\b(?:Driver|KMD) Version:\s*([\w.]+)")
+_BANNER = re.compile(r"\bNVIDIA-SMI\b.*\b(?:Driver|KMD) Version:")
 _RUNTIME = re.compile(r"\bCUDA(?: UMD)? Version:\s*([\w./]+)")
 _FIRST = re.compile(r"^\s*(\d{1,4})\s+(.+?)(?:\s+(On|Off|N/A|WDDM|TCC|MCDM|ERR!))?\s*$")
 _BUS = re.compile(r"^\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s+(\S+)\s*$")
@@ -30,6 +31,8 @@ def parse(payload: bytes) -> Listing:
         if number and line == rows[number - 1]:
             continue
         _head(line, found)
+        if _BANNER.search(line):
+            section, card = "cards", None
         if "MIG devices:" in line:
             section = "slices"
         elif "Processes:" in line:
@@ -41,7 +44,7 @@ def parse(payload: bytes) -> Listing:
         if section == "slices":
             _slice(cells, boards)
             continue
-        opened = _open(cells, boards)
+        opened = _open(cells, boards, found)
         if opened is not None:
             card, step = opened, 1
         elif len(cells) == 3 and _strange(cells, step):
@@ -50,17 +53,16 @@ def parse(payload: bytes) -> Listing:
             step += 1
             _more(card, cells, step)
     last = next((line for line in reversed(rows) if line.strip()), "")
-    _finish(found, boards, section == "processes" and last.startswith("+") and last.endswith("+"))
+    _finish(found, section == "processes" and last.startswith("+") and last.endswith("+"))
     return found
 
 
-def _finish(found: Listing, boards: dict[str, Board], ended: bool) -> None:
-    found.boards = list(boards.values())
+def _finish(found: Listing, ended: bool) -> None:
     found.cut = found.cut or not ended
     for board in found.boards:
         if not found.cut and board.processes is None:
             board.processes = []
-    found.whole = not found.cut and [*boards] == [str(place) for place in range(len(boards))]
+    found.whole = not found.cut and [board.text("index") for board in found.boards] == [str(place) for place in range(len(found.boards))]
 
 
 def _head(line: str, found: Listing) -> None:
@@ -70,13 +72,19 @@ def _head(line: str, found: Listing) -> None:
             found.head.setdefault(key, match.group(1))
 
 
-def _open(cells: list[str], boards: dict[str, Board]) -> Board | None:
+def _open(cells: list[str], boards: dict[str, Board], found: Listing) -> Board | None:
+    """The card of a first line. An index that comes again with another address is another card: the table of another host stands below."""
     if len(cells) != 3:
         return None
     first, bus = _FIRST.match(cells[0]), _BUS.match(cells[1])
     if first is None or bus is None:
         return None
-    board = boards.setdefault(first.group(1), Board())
+    same = (each for each in found.boards if (each.text("index"), each.text("pci.bus_id")) == (first.group(1), bus.group(1)))
+    board = next(same, None)
+    if board is None:
+        board = Board()
+        found.boards.append(board)
+    boards[first.group(1)] = board
     board.offer("index", first.group(1))
     board.offer("name", first.group(2))
     board.offer("pci.bus_id", bus.group(1))

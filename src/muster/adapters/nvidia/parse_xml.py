@@ -20,7 +20,10 @@ from muster.formats.text import decode
 DEPTH = 48
 """Levels of elements that are followed; no version of the tool nests more than eight."""
 
-_GPU = re.compile(r"<gpu(?:\s+id\s*=\s*[\"']?([^\"'<>]*)[\"']?)?\s*>")
+_GPU = re.compile(r"<gpu(\s[^<>]{0,1000})?>")
+_ID = re.compile(r"\sid\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|[\"']?([^\s\"'<>]*))")
+_ASIDE = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>", re.DOTALL)
+"""Comments and plain text between marks: what looks like an element in them is none."""
 _END = re.compile(r"</\s*nvidia_smi_log\s*>")
 _TWICE = re.compile(r"^([ \t]*(?:<[^/<>\n][^<>\n]*>[^<>\n]*|</[^<>\n]*>[ \t]*))\n(?:\1(?:\n|\Z))+", re.MULTILINE)
 """A line that only opens or only closes an element, printed again right below: no version of the tool does that, a capture that doubled its lines does."""
@@ -42,14 +45,15 @@ def parse(payload: bytes) -> Listing:
     """Cards in the order of the document. Broken XML gives what could be read, with ``cut`` set."""
     text = _TWICE.sub(r"\1\n", decode(payload))
     found = Listing(head=_head(text), cut=_END.search(text) is None)
-    starts = list(_GPU.finditer(text))
+    starts = list(_GPU.finditer(_ASIDE.sub(lambda aside: " " * len(aside.group()), text)))
     boards: dict[str, Board] = {}
     for number, start in enumerate(starts):
         end = starts[number + 1].start() if number + 1 < len(starts) else len(text)
         root = _element(text[start.start() : end])
         if root is None or not root.children:
             continue
-        address = (start.group(1) or "").strip()
+        named = _ID.search(start.group(1) or "")
+        address = next((each.strip() for each in named.groups() if each), "") if named else ""
         board = _board(root, address)
         board.partial = not root.ended
         mark(board, [child.tag for child in _inner(root).children if child.children])
@@ -66,8 +70,9 @@ def parse(payload: bytes) -> Listing:
 
 
 def _head(text: str) -> dict[str, str]:
-    first = _GPU.search(text)
-    return {tag: value.strip() for tag, value in _HEAD.findall(text[: first.start() if first else 65536])}
+    bare = _ASIDE.sub("", text)
+    first = _GPU.search(bare)
+    return {tag: value.strip() for tag, value in _HEAD.findall(bare[: first.start() if first else 65536])}
 
 
 @dataclass(slots=True, eq=False)

@@ -14,6 +14,8 @@ from muster.domain.model.units import Unit
 from muster.formats.csvtext import Sign, sign_of
 from muster.formats.numbers import SENTINELS, marker, quantity, sentinel
 
+LARGEST = 0x7FFFFFFF
+"""The largest signed number of 32 bits, which is no count."""
 NARROW = 0xFFFF
 """The one "no value" of 16 bits, which wider counters pass as an ordinary count."""
 _TRAILER = re.compile(r"\s*(?:x|bank\(s\))$", re.IGNORECASE)
@@ -85,15 +87,18 @@ def measure(board: Board, key: str, name: str, unit: str) -> Reading | None:
         return found
     if ATTRIBUTES[key].unit is Unit.COUNT and isinstance(found.value, float):
         return Absent(Why.UNREADABLE, text.strip()[:80])
-    return no_value(key, raw.value) or plausible(key, found)
+    if ATTRIBUTES[key].unit is Unit.COUNT and raw.value == LARGEST:
+        return Absent(Why.NOT_SUPPORTED, text.strip()[:80])
+    none = no_value(key, raw.value)
+    return Absent(none, text.strip()[:80]) if none is not None else plausible(key, found)
 
 
-def no_value(key: str, number: float) -> Absent | None:
-    """The absence that a number printed for attribute ``key`` stands for; None when it is a count or an amount. 65535 may be one."""
+def no_value(key: str, number: float) -> Why | None:
+    """Why a number printed for attribute ``key`` is no value; None when it is a count or an amount. 65535 may be one."""
     if number in SENTINELS and number > NARROW:
-        return Absent(SENTINELS[number], f"{number:.0f}")
+        return SENTINELS[number]
     told = sentinel(key, number) if number == -1 else None
-    return told if isinstance(told, Absent) else None
+    return told.why if isinstance(told, Absent) else None
 
 
 def first(readings: Iterable[Reading | None]) -> Reading | None:

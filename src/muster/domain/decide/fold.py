@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster.domain.model.attributes import ATTRIBUTES, PARTITION_OWN, Kind, Level
+from muster.domain.model.gather import check_memory, check_power
 from muster.domain.model.names import Name, NameKind, canonical, names_nothing, pci_device
 from muster.domain.model.observation import Observation, Role, Subject
 from muster.domain.model.reading import Known, Reading, better
@@ -103,12 +104,14 @@ def fold(observations: Iterable[Observation]) -> tuple[FoldedCard, ...]:
 
 
 def _card(row: _Row, twice: frozenset[str]) -> FoldedCard:
-    devices = tuple(Part(level=Level.DEVICE, names=frozenset(d.names), readings=d.readings, vendor=d.vendor, ordinal=i) for i, d in enumerate(row.devices))
+    devices = tuple(
+        Part(level=Level.DEVICE, names=frozenset(d.names), readings=_checked(d.readings), vendor=d.vendor, ordinal=i) for i, d in enumerate(row.devices)
+    )
     partitions = tuple(
         Part(
             level=Level.PARTITION,
             names=frozenset(part.names),
-            readings=part.readings,
+            readings=_checked(part.readings),
             vendor=part.vendor,
             ordinal=i,
             under=row.devices.index(on) if on in row.devices else None,
@@ -118,13 +121,18 @@ def _card(row: _Row, twice: frozenset[str]) -> FoldedCard:
     serial = row.id(NameKind.SERIAL)
     return FoldedCard(
         names=frozenset(row.names),
-        readings=row.readings,
+        readings=_checked(row.readings),
         vendor=row.vendor,
         role=row.role,
         devices=devices,
         partitions=partitions,
         board_serials=frozenset({serial} & twice) if serial else frozenset(),
     )
+
+
+def _checked(readings: Mapping[str, Reading]) -> dict[str, Reading]:
+    """Readings of one thing without those that another reading of it contradicts."""
+    return check_memory(check_power(readings))
 
 
 def _attach(observations: Iterable[Observation]) -> list[_Row]:

@@ -156,3 +156,12 @@ def check_power(readings: Mapping[str, Reading]) -> dict[str, Reading]:
             if isinstance(draw, Known) and draw.value > 2 * limit.value:
                 checked[key] = Absent(Why.IMPLAUSIBLE, f"{draw.value:g} watt with a limit of {limit.value:g} watt")
     return checked
+
+
+def check_memory(readings: Mapping[str, Reading]) -> dict[str, Reading]:
+    """Readings with more memory in use than there is marked implausible: the total is printed once and for all, what is used is counted."""
+    used, total = readings.get("memory.used"), readings.get("memory.total")
+    checked = dict(readings)
+    if isinstance(used, Known) and isinstance(total, Known) and used.value > total.value:
+        checked["memory.used"] = Absent(Why.IMPLAUSIBLE, f"{used.value} bytes of {total.value}")
+    return checked

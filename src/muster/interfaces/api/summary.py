@@ -94,11 +94,14 @@ def healthz() -> Response:
 
 @router.get("/readyz", summary="Can the server do its work", **answers(ref("Health"), "It reads and writes"))
 def readyz(desk: AtDesk) -> Response:
-    """Ready when the store can be read and time is being kept; 503 with what is wrong when not."""
+    """Ready when the store can be read and written and time is being kept; 503 with what is wrong when not.
+
+    A write that failed counts until one went through. ``checks`` of a server that is ready says what a person should know, rows that cannot be read for one.
+    """
     wrong = desk.well()
     if wrong:
         return answer(503, "not_ready", "; ".join(f"{check}: {what}" for check, what in wrong.items()), hint="the server's log says more")
-    return json_answer(x.Health(status="ok"))
+    return json_answer(x.Health(status="ok", checks=desk.notes()))
 
 
 @router.get("/version", summary="What runs here", **answers(ref("Version"), "Versions"))

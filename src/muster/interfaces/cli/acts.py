@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -150,8 +151,11 @@ def retire(name: str, yes: bool, **options: Any) -> int:
     """Say that a card is gone for good. It stays in history and is counted no more."""
     client = _client(options)
     card = _card(client, name)
-    confirm(f"Retire {plain(card['name'])} ({card['id']})?", yes or options["dry_run"])
-    return _say(client, options, "retired", what="retire", card=card["id"])
+    asked = confirm(f"Retire {plain(card['name'])} ({card['id']})?", yes or options["dry_run"])
+    code = _say(client, options, "retired", what="retire", card=card["id"])
+    back = f"`muster store {card['id']} --place PLACE` says that it is only put away; it returns by itself once it was out of sight and is seen again"
+    _unasked(asked, f"{plain(card['name'])} ({card['id']}) is said to be retired", back, options)
+    return code
 
 
 @click.command()
@@ -180,9 +184,19 @@ def _pair(what: str, one: str, other: str, yes: bool, options: Mapping[str, Any]
     told = "one card" if what == "same" else "two cards"
     joined = first["id"] == second["id"]
     pair = f"{plain(first['name'])} ({plain(one) if joined else first['id']}) and {plain(second['name'])} ({plain(other) if joined else second['id']})"
-    confirm(f"{pair} are {told}?", yes or options["dry_run"])
+    asked = confirm(f"{pair} are {told}?", yes or options["dry_run"])
     names = (one, other) if joined else (first["id"], second["id"])
-    return _say(client, options, f"said to be {told}", what=what, card=names[0], other=names[1])
+    code = _say(client, options, f"said to be {told}", what=what, card=names[0], other=names[1])
+    back = f"`muster {'not-same' if what == 'same' else 'same'} {shlex.quote(one)} {shlex.quote(other)}`"
+    _unasked(asked, f"{pair} are said to be {told}", plain(back), options)
+    return code
+
+
+def _unasked(asked: bool, said: str, back: str, options: Mapping[str, Any]) -> None:
+    """Tells, where nobody was asked, what was said and how to take it back."""
+    if not asked and not options["quiet"]:
+        note(f"muster: nobody was asked, as there is no terminal: {said}")
+        note(f"  to take it back: {back}")
 
 
 @click.group()

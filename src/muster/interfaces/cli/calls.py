@@ -16,10 +16,21 @@ from muster.interfaces.cli.cells import moment
 from muster.interfaces.cli.client import Client, locate
 from muster.interfaces.cli.documents import now
 from muster.interfaces.cli.output import note
-from muster.interfaces.cli.preferences import preferred
+from muster.interfaces.cli.preferences import LONGEST_S, preferred
 
 F = TypeVar("F", bound=Callable[..., Any])
 _AGO = re.compile(r"^-?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$")
+
+
+class Seconds(click.FloatRange):
+    """A time to wait: a number that a clock can count to."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number. Fails for nan and for more than LONGEST_S."""
+        number = super().convert(value, param, ctx)
+        if not number <= LONGEST_S:
+            self.fail(f"{number} is no time to wait: at most {LONGEST_S:.0f} seconds.", param, ctx)
+        return number
 
 
 def server_options(command: F) -> F:
@@ -29,7 +40,7 @@ def server_options(command: F) -> F:
         click.option("-q", "--quiet", is_flag=True, help="No talk on stderr but errors."),
         click.option(
             "--timeout",
-            type=click.FloatRange(min=0.1),
+            type=Seconds(min=0.1),
             default=lambda: preferred("timeout")[0],
             metavar="SECONDS",
             help="How long to wait for an answer; 30 where nothing else is set.",
@@ -81,9 +92,12 @@ def at_time(text: str | None) -> str | None:
     return found.isoformat().replace("+00:00", "Z")
 
 
-def confirm(question: str, yes: bool) -> None:
-    """Asks at a terminal; a script is not asked. Raises Conflict when the answer is no."""
-    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
+def confirm(question: str, yes: bool) -> bool:
+    """Asks at a terminal; a script is not asked. True when somebody said yes, there or by ``yes``. Raises Conflict when the answer is no."""
+    if yes:
+        return True
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
     if not click.confirm(question, err=True):
         raise Conflict("nothing was changed")
+    return True

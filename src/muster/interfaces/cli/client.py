@@ -20,6 +20,7 @@ from muster.domain.model.errors import Conflict, InputError, MusterError, NotAll
 from muster.interfaces.cli.exits import TimedOut
 
 PREFIX = "/api/v1"
+READY = "/readyz"
 PAGE = 1000
 """Rows asked for at once."""
 
@@ -119,6 +120,14 @@ class Client:
         """What the server answers to ``body``."""
         return self._json(self.raw("POST", path, {}, json.dumps(body).encode())[1])
 
+    def checks(self) -> dict[str, str]:
+        """What a person should know of the server's state, by check; empty when all is well."""
+        try:
+            told = self._json(self.raw("GET", READY, {}, prefix="")[1]).get("checks")
+        except (Unavailable, NotFound) as error:
+            return {"server": error.message}
+        return {str(check): str(what) for check, what in told.items()} if isinstance(told, dict) else {}
+
     def _json(self, payload: bytes) -> Any:
         try:
             found = json.loads(payload)
@@ -128,11 +137,11 @@ class Client:
             raise Unavailable(f"{self._where()} answers with a document of another shape", hint="is it a muster server?")
         return found
 
-    def raw(self, method: str, path: str, query: Mapping[str, Any], body: bytes | None = None) -> tuple[Mapping[str, str], bytes]:
+    def raw(self, method: str, path: str, query: Mapping[str, Any], body: bytes | None = None, prefix: str = PREFIX) -> tuple[Mapping[str, str], bytes]:
         """Headers and bytes of the answer. Raises the error that the server tells, Unavailable or TimedOut."""
         wanted = {key: value for key, value in query.items() if value is not None}
         base = "" if self.address.socket else urlsplit(self.address.url).path
-        target = base + PREFIX + path + (f"?{urlencode(wanted)}" if wanted else "")
+        target = base + prefix + path + (f"?{urlencode(wanted)}" if wanted else "")
         headers = {"Accept": "application/json, */*"} | ({"Content-Type": "application/json"} if body is not None else {})
         try:
             status, told, payload = self._exchange(method, target, body, headers)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from muster.domain.model.errors import InputError
-from muster.interfaces.cli.calls import at_time, connect, form_options, server_options
+from muster.interfaces.cli.calls import Seconds, at_time, connect, form_options, server_options
 from muster.interfaces.cli.client import Client, segment
 from muster.interfaces.cli.documents import as_of
 from muster.interfaces.cli.exits import OK
@@ -36,7 +36,7 @@ TABLE_ROWS = 10_000
 @click.option("--at", metavar="TIME", help="As it was believed at TIME (RFC 3339), or so long ago (2h).")
 @click.option("-w", "--watch", is_flag=True, help="Go on: a terminal shows the list anew, a pipe gets the rows that change. Ctrl-C ends it.")
 @click.option("--watch-only", is_flag=True, help="Go on as --watch does, with the rows that change and not with those there are.")
-@click.option("--interval", type=click.FloatRange(min=0.2), default=2.0, show_default=True, metavar="SECONDS", help="Time between two looks of --watch.")
+@click.option("--interval", type=Seconds(min=0.2), default=2.0, show_default=True, metavar="SECONDS", help="Time between two looks of --watch.")
 @server_options
 def get(what: str, names: tuple[str, ...], output: str, no_headers: bool, **options: Any) -> int:
     """List cards, devices, partitions, nodes, sources, adapters, findings, events or changes.

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -82,6 +85,7 @@ def muster() -> None:
 
 def run(args: list[str] | None = None, door: Callable[[Any], Any] | None = None) -> int:
     """Runs the command line and returns the exit code. ``door`` makes the API on a desk; only `muster server` opens it."""
+    _stand_in()
     if os.environ.get("_MUSTER_COMPLETE"):
         muster.main(prog_name="muster")
     try:
@@ -99,6 +103,8 @@ def run(args: list[str] | None = None, door: Callable[[Any], Any] | None = None)
         return _failed(error)
     except BrokenPipeError:
         return _quietly()
+    except OSError as error:
+        return _unwritten(error)
     return result if isinstance(result, int) else OK
 
 
@@ -111,5 +117,32 @@ def _failed(error: MusterError) -> int:
 
 def _quietly() -> int:
     """The reader of our output has gone: nothing more to say, nor to flush at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return OK
+
+
+def _unwritten(error: OSError) -> int:
+    """What was asked is known, but cannot be put where it should go."""
+    _quietly()
+    print(f"muster: {error.filename or 'the output cannot be written'}: {error.strerror or error}", file=sys.stderr)
+    return FAILED
+
+
+class _Closed(io.TextIOBase):
+    """Stands where a stream is that was closed before we began: what is written to it fails as it should."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        """Fails."""
+        del text
+        raise OSError(errno.EBADF, "it is closed")
+
+
+def _stand_in() -> None:
+    """Puts something where Python found no stream. Without a place for complaints these are dropped."""
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it is for the life of the process

@@ -11,6 +11,8 @@ from typing import Any
 from muster.domain.model.errors import InputError
 
 FILE = "config.toml"
+LONGEST_S = 1_000_000.0
+"""Seconds that a wait may take; what waits for longer is not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,8 @@ def _checked(preference: Preference, value: Any, origin: str) -> Any:
         number = float(value)
     except (TypeError, ValueError):
         number = 0.0
-    if number <= 0:
-        raise InputError(f"{origin}: {preference.name} is {value!r}, not a number above zero")
+    if not 0 < number <= LONGEST_S:
+        raise InputError(f"{origin}: {preference.name} is {value!r}, not a number above zero and at most {LONGEST_S:.0f}")
     return number
 
 

@@ -10,11 +10,11 @@ import click
 
 from muster.interfaces.cli import sections
 from muster.interfaces.cli.calls import at_time, connect, server_options
-from muster.interfaces.cli.cells import quantity, rfc3339, word
+from muster.interfaces.cli.cells import quantity, rfc3339, safe, word
 from muster.interfaces.cli.client import Client
 from muster.interfaces.cli.documents import as_of, field
 from muster.interfaces.cli.nouns import FINDINGS
-from muster.interfaces.cli.output import Column, render
+from muster.interfaces.cli.output import Column, note, render
 
 WORST = 10
 """Findings shown; the rest are counted."""
@@ -34,6 +34,8 @@ def status(output: str, at: str | None, **options: Any) -> int:
     as_of(told)
     if output == "text":
         _page(client, told, moment)
+        for check, what in client.checks().items():
+            note(f"muster: {safe(check)}: {safe(what)}")
     else:
         render([told], _MODELS, output, no_headers=False, document=told)
     return 0

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from muster.domain.model.errors import Unavailable
-from muster.interfaces.cli.calls import connect, form_options, server_options
+from muster.interfaces.cli.calls import Seconds, connect, form_options, server_options
 from muster.interfaces.cli.cells import Missing, rfc3339
 from muster.interfaces.cli.client import Client
 from muster.interfaces.cli.documents import field, measured, now, of_card, on_card
@@ -58,7 +58,7 @@ COLUMNS = (
 @click.command()
 @form_options
 @click.option("--once", is_flag=True, help="One round, then end.")
-@click.option("--interval", type=click.FloatRange(min=0.2), default=2.0, show_default=True, metavar="SECONDS", help="Time between rounds.")
+@click.option("--interval", type=Seconds(min=0.2), default=2.0, show_default=True, metavar="SECONDS", help="Time between rounds.")
 @click.option("--filter", "filter_", metavar="EXPRESSION", help="Only cards for which it holds.")
 @click.option("-l", "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only cards in which the field or reading KEY is VALUE; may be repeated.")
 @click.option("--sort-by", metavar="KEY", help="Order by a key of the document; with - in front from high to low.")

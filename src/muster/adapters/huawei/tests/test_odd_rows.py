@@ -85,4 +85,4 @@ def test_an_exporter_that_tells_only_what_is_used() -> None:
     none = read(f"npu_chip_info_hbm_total_memory{label} -1\nnpu_chip_info_hbm_used_memory{label} 3351\n")
 
     assert value(level(found, Level.CARD)[0], "memory.used") == 3351 * MIB
-    assert level(none, Level.CARD)[0].readings["memory.total"] == Absent(Why.IMPLAUSIBLE, "-1 as printed")
+    assert level(none, Level.CARD)[0].readings["memory.total"] == Absent(Why.ERROR, "-1: the exporter could not read it")
