@@ -56,7 +56,7 @@ def test_the_past_is_told_from_the_minutes(store: Store) -> None:
     store.writer.commit(Batch(at=1.0, samples=[sample(10, 60.0), sample(20, 110.0), sample(30.5, 130.0)]))
 
     assert values(store, at=59.0) == []
-    assert values(store, at=60.0) == []
+    assert values(store, at=60.0) == [("c1", "power.draw", 10.0, 60.0)]
     assert values(store, at=110.0) == [("c1", "power.draw", 20, 110.0)]
     assert values(store, at=129.0) == [("c1", "power.draw", 20, 110.0)]
     assert values(store, at=1e9) == [("c1", "power.draw", 30.5, 130.0)]

@@ -271,7 +271,9 @@ def test_rows_that_cannot_be_read_are_told_and_hide_no_list(settings: ServerSett
         ("UPDATE journal SET body = 'text'", "table journal, row 1"),
         ("INSERT INTO base VALUES ('east', x'c1')", "table base, part east"),
         ("INSERT INTO base VALUES ('east', 'text')", "table base, part east"),
-        ("DROP TABLE journal", ""),
+        ("DROP TABLE journal", "no table journal"),
+        ("DROP TABLE cards", "no table cards"),
+        ("DROP TABLE received", "no table received"),
     ],
 )
 def test_a_damaged_row_at_start_is_named(settings: ServerSettings, spoil: str, where: str) -> None:

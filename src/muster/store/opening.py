@@ -13,7 +13,7 @@ from muster.domain.model.errors import Unavailable
 from muster.spi.store import RollReader, RollWriter
 from muster.store.connections import LOST, Connections
 from muster.store.reader import Reader
-from muster.store.schema import HEAD
+from muster.store.schema import HEAD, metadata
 from muster.store.troubles import told
 from muster.store.unread import Unread
 from muster.store.writer import CAPTURE_BUDGET, Writer
@@ -54,17 +54,19 @@ def open_store(path: Path | None, *, capture_budget: int = CAPTURE_BUDGET) -> St
 
 
 def _prepare(connection: Connection, name: str, *, new: bool) -> None:
-    found = _revision(connection, name)
+    tables = set(inspect(connection).get_table_names())
+    found = _revision(connection, tables, name)
     if found is None and not new:
         raise Unavailable(f"{name} is a database without a table: it has lost what it held", hint=LOST)
     if found != HEAD:
         from muster.store.migrating import migrate  # most starts find nothing to do and need not load it
 
         migrate(connection, name, found)
+    elif lost := sorted(metadata.tables.keys() - tables):
+        raise Unavailable(f"{name} is damaged: it has no table {lost[0]}", hint=LOST)
 
 
-def _revision(connection: Connection, name: str) -> str | None:
-    tables = inspect(connection).get_table_names()
+def _revision(connection: Connection, tables: set[str], name: str) -> str | None:
     if not tables:
         return None
     if "alembic_version" not in tables:

@@ -152,10 +152,19 @@ def _then(now: Table, then: Table, at: float, wanted: Sequence[str] | None) -> A
 
 
 def _series_then(at: float, wanted: Sequence[str] | None) -> Select[Any]:
-    """Each series with its last roll-up that was whole by ``at``. A card that was joined since is found under its old id and its new one."""
+    """Each series with its last roll-up that had begun by ``at``. A card that was joined since is found under its old id and its new one."""
     earlier = minutes.alias("earlier")
-    last = select(func.max(earlier.c.minute)).where(earlier.c.series == current.c.number, earlier.c.minute <= at, earlier.c.last_at <= at)
-    rolled = (minutes.c.last, minutes.c.last_at, minutes.c.said.label("then_said"), minutes.c.value_at.label("then_value_at"))
+    last = select(func.max(earlier.c.minute)).where(
+        earlier.c.series == current.c.number, earlier.c.minute <= at, or_(earlier.c.last_at <= at, earlier.c.first_at <= at)
+    )
+    rolled = (
+        minutes.c.first,
+        minutes.c.first_at,
+        minutes.c.last,
+        minutes.c.last_at,
+        minutes.c.said.label("then_said"),
+        minutes.c.value_at.label("then_value_at"),
+    )
     asked = select(current, *rolled).select_from(current).join(minutes, and_(minutes.c.series == current.c.number, minutes.c.minute == last.scalar_subquery()))
     if wanted is not None:
         asked = asked.where(or_(current.c.card.in_(wanted), current.c.card.in_(select(aliases.c.new).where(aliases.c.old.in_(wanted)))))
@@ -176,11 +185,17 @@ def _value(row: Row, word: Word) -> CurrentValue:
     return CurrentValue(subject=row["subject"], card=row["card"], node=row["node"], source=row["source"], key=row["key"], word=word)
 
 
+def _number_of(row: Row, number: float) -> int | float:
+    """A number of a roll-up, whole where the series is one of whole numbers."""
+    return int(number) if type(mapping.word(row["said"], None, None).value) is int and number.is_integer() else number
+
+
 def _word_then(row: Row, at: float) -> Word:
     """The word at the end of a roll-up. One without a number that has not changed since was said again until now, or until ``at``."""
+    if row["last_at"] > at:
+        return Word(value=_number_of(row, row["first"]), at=row["first_at"])
     if row["then_said"] is None:
-        whole = type(mapping.word(row["said"], None, None).value) is int and row["last"].is_integer()
-        return Word(value=int(row["last"]) if whole else row["last"], at=row["last_at"])
+        return Word(value=_number_of(row, row["last"]), at=row["last_at"])
     again = min(row["at"], at) if row["changed_at"] <= at else row["last_at"]
     word = mapping.word(row["then_said"], row["then_value_at"], None)
     if word.why is not None:

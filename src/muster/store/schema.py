@@ -176,6 +176,8 @@ minutes = Table(
     Column("sum", Double, nullable=False),
     Column("low", Double),
     Column("high", Double),
+    Column("first", Double),
+    Column("first_at", Double),
     Column("last", Double),
     _time("last_at"),
     Column("said", Text),
@@ -183,7 +185,10 @@ minutes = Table(
     Index(None, "minute"),
     sqlite_with_rowid=False,
 )
-"""Roll-ups. ``said`` is the word of a minute that ended without a number (its value is of ``value_at``), kept only where it differs from the one before."""
+"""Roll-ups. ``first`` answers for moments within a minute.
+
+``said`` is the word of a minute that ended without a number (its value is of ``value_at``), kept only where it differs from the one before.
+"""
 
 events = Table(
     "events",

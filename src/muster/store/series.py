@@ -89,7 +89,10 @@ def _rolled(values: Mapping[str, ColumnElement[Any]], only: ColumnElement[bool])
     statement = insert(minutes).from_select(["series", *values], select(current.c.number, *values.values()).where(_MINE, only))
     new, old = statement.excluded, minutes.c
     newer = new.last_at >= old.last_at
+    older = new.first_at < old.first_at
     taken = {
+        "first": _kept_or(old.first_at, new.first, older, old.first),
+        "first_at": _kept_or(old.first_at, new.first_at, older),
         "count": old["count"] + new["count"],
         "sum": old["sum"] + new["sum"],
         "low": _kept_or(old.low, new.low, new.low < old.low),
@@ -102,18 +105,18 @@ def _rolled(values: Mapping[str, ColumnElement[Any]], only: ColumnElement[bool])
     return compiled(statement.on_conflict_do_update(index_elements=[old.series, old.minute], set_=taken))
 
 
-def _kept_or(old: ColumnElement[Any], new: ColumnElement[Any], better: ColumnElement[bool]) -> ColumnElement[Any]:
-    return case((or_(old.is_(None), better), new), else_=old)
+def _kept_or(old: ColumnElement[Any], new: ColumnElement[Any], better: ColumnElement[bool], kept: ColumnElement[Any] | None = None) -> ColumnElement[Any]:
+    return case((or_(old.is_(None), better), new), else_=old if kept is None else kept)
 
 
 def _number() -> str:
     value: ColumnElement[Any] = bindparam("value")
-    values = {"minute": bindparam("minute"), "count": literal_column("1"), "sum": value, "low": value, "high": value, "last": value}
-    return _rolled({**values, "last_at": bindparam("at"), "said": null(), "value_at": null()}, true())
+    values = {"minute": bindparam("minute"), "count": literal_column("1"), "sum": value, "low": value, "high": value, "first": value, "last": value}
+    return _rolled({**values, "first_at": bindparam("at"), "last_at": bindparam("at"), "said": null(), "value_at": null()}, true())
 
 
 def _news() -> str:
-    nothing = {"count": literal_column("0"), "sum": literal_column("0.0"), "low": null(), "high": null(), "last": null()}
+    nothing = {"count": literal_column("0"), "sum": literal_column("0.0"), "low": null(), "high": null(), "first": null(), "first_at": null(), "last": null()}
     values = {"minute": bindparam("minute"), **nothing, "last_at": bindparam("at"), "said": bindparam("said"), "value_at": bindparam("value_at")}
     return _rolled(values, current.c.changed_at == bindparam("at"))
 

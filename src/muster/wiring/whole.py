@@ -15,7 +15,7 @@ from muster.domain.model.errors import InputError, Unavailable
 from muster.services.journal import entry
 from muster.spi.store import Loaded, RollWriter
 
-DAMAGED = (InputError, zlib.error, msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+DAMAGED = (InputError, zlib.error, msgspec.MsgspecError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 """What a row raises that is not what was once written there."""
 _HINT = "stop here and keep the file; put a backup in its place, or name another folder with --state to begin anew (agents report again by themselves)"
 
@@ -26,7 +26,7 @@ def whole(name: str, writer: RollWriter) -> Iterator[None]:
     try:
         yield
     except DAMAGED as error:
-        where, why = next(_bad(writer), ("", str(error) or type(error).__name__))
+        where, why = next(_bad(writer), ("", f"{type(error).__name__}: {error}"))
         at = f" in {where}" if where else ""
         raise Unavailable(f"the store {name} is damaged{at}: {why}", hint=_HINT) from error
 

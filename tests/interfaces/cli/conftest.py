@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ from muster.wire.report import CaptureDoc, EventDoc, ListingDoc, NodeDoc, Observ
 from muster.wiring.server import Server
 from muster.wiring.settings import load_settings
 
-DIGEST = "d" * 64
 PAYLOAD = b"acmectl 1.4.2\ncard 0\n\x1b[31mred\x1b[0m\n"
+DIGEST = hashlib.sha256(PAYLOAD).hexdigest()
 NASTY = "=HYPERLINK(1)\x1b[2J\u202eB"
 
 

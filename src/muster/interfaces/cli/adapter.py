@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,14 @@ def adapter() -> None:
 @adapter.command(name="list")
 @form_options
 def list_(output: str, no_headers: bool) -> int:
-    """Adapters of this installation, and those that installed packages offer."""
+    """Adapters of this installation, and those from outside that the configuration names; what is only installed is told, not loaded."""
     check_form(output)
-    names = dict.fromkeys((*folders(), *outside()))
-    rows = [_row(find(name)) for name in names]
+    named = os.environ.get("MUSTER_ADAPTERS", "").split()
+    rows = [_row(find(name)) for name in dict.fromkeys((*folders(), *named))]
     render(rows, _ADAPTERS, output, no_headers=no_headers, empty="no adapters")
+    idle = [name for name in outside() if name not in named]
+    if idle:
+        note(f"muster: installed and not named, so not loaded: {', '.join(idle)}; name them with MUSTER_ADAPTERS")
     return OK
 
 

@@ -222,6 +222,8 @@ def _series() -> None:
         _time("sum"),
         sa.Column("low", sa.Double()),
         sa.Column("high", sa.Double()),
+        sa.Column("first", sa.Double()),
+        sa.Column("first_at", sa.Double()),
         sa.Column("last", sa.Double()),
         _time("last_at"),
         sa.Column("said", sa.Text()),
