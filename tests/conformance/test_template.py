@@ -83,7 +83,10 @@ def test_installed_by_its_entry_point(tmp_path: Path) -> None:
     machine = str(target / "muster_farcore" / "machines" / "two-cards")
     check = muster_("adapter", "check", "farcore")
     assert (check.returncode, "broken" in check.stdout) == (0, False), check.stdout + check.stderr
-    assert "farcore" in muster_("adapter", "list", "-o", "name").stdout.split()
+    assert "farcore" in muster_("adapter", "list", "-o", "name", named="farcore").stdout.split()
+    idle = muster_("adapter", "list", "-o", "name")
+    assert "farcore" not in idle.stdout.split()
+    assert "not loaded: farcore" in idle.stderr
     told = json.loads(muster_("interpret", machine, "--adapter", "farcore", "-o", "json").stdout)
     assert len(told[0]["cards"]) == 2
     seen = json.loads(muster_("scan", "--machine", machine, "-o", "json", named="farcore").stdout)

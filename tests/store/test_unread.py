@@ -58,6 +58,13 @@ def test_a_row_that_is_written_anew_is_read_again(store: Store) -> None:
 
     assert len(store.reader.cards()) == 2
     assert store.unread.told() == ""
+    spoil(store, "cards", "id = 'c1'", "{")
+    assert len(store.reader.cards()) == 1
+    assert store.reader.cards(ids=["c2"])
+    assert store.unread.told() == "1 row of cards cannot be read"
+    store.writer.commit(Batch(at=3.0, vanished=["c1"]))
+    assert len(store.reader.cards()) == 1
+    assert store.unread.told() == ""
 
 
 def test_a_damaged_capture_is_told(store: Store) -> None:

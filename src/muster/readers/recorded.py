@@ -94,6 +94,8 @@ def _loose(file: Path) -> Capture:
 
 def _payload(file: Path) -> bytes:
     try:
+        if file.exists() and not file.is_file():
+            raise InputError(f"{file} is no regular file")
         with file.open("rb") as opened:
             return opened.read(CAPTURE_LIMIT + 1)
     except OSError as error:

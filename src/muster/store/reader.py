@@ -34,7 +34,7 @@ class Reader:
         """Cards believed at ``at``, in order of creation."""
         wanted = None if ids is None else list(ids)
         if at is None:
-            return self._readable("cards", _ID, self._rows(_now(cards, wanted)), lambda row: mapping.card(row["record"]))
+            return self._readable("cards", _ID, self._rows(_now(cards, wanted)), lambda row: mapping.card(row["record"]), whole=wanted is None)
         rows = self._rows(_then(cards, card_versions, at, wanted))
         return self._readable("cards", _VERSION, rows, lambda row: essence.card_then(mapping.card(row["record"]), at, row["updated_at"]))
 
@@ -67,14 +67,14 @@ class Reader:
     def nodes(self, at: float | None = None) -> list[NodeRecord]:
         """Nodes, in order of creation."""
         if at is None:
-            return self._readable("nodes", _ID, self._rows(_now(nodes, None)), lambda row: mapping.node(row["record"]))
+            return self._readable("nodes", _ID, self._rows(_now(nodes, None)), lambda row: mapping.node(row["record"]), whole=True)
         rows = self._rows(_then(nodes, node_versions, at, None))
         return self._readable("nodes", _VERSION, rows, lambda row: essence.node_then(mapping.node(row["record"]), at, row["updated_at"]))
 
     def sources(self) -> list[SourceRecord]:
         """Sources, by node name and source."""
         asked = select(sources.c.node, sources.c.source, sources.c.record).order_by(sources.c.node_name, sources.c.node, sources.c.source)
-        return self._readable("sources", ("node", "source"), self._rows(asked), lambda row: mapping.source(row["record"]))
+        return self._readable("sources", ("node", "source"), self._rows(asked), lambda row: mapping.source(row["record"]), whole=True)
 
     def changes(self, subject: str | None = None, after: int = 0, limit: int = 500, at: float | None = None) -> list[ChangeRow]:
         """History by running number; of one subject (a card: also of those joined into it), or all. In the past: learnt by then and not yet superseded."""

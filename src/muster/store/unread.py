@@ -32,18 +32,23 @@ class Unread:
         self._lock = threading.Lock()
         self._rows: set[tuple[str, str]] = set()
 
-    def readable(self, table: str, keys: tuple[str, ...], rows: Iterable[Row], make: Callable[[Any], T]) -> list[T]:
-        """What ``make`` makes of the rows that can be read; the others are told by their values of ``keys``."""
+    def readable(self, table: str, keys: tuple[str, ...], rows: Iterable[Row], make: Callable[[Any], T], *, whole: bool = False) -> list[T]:
+        """What ``make`` makes of the rows that can be read; the others are told by their values of ``keys``. ``whole``: the table has no other rows."""
         found: list[T] = []
+        lost: set[tuple[str, str]] = set()
         for row in rows:
             key = (table, "/".join(str(row[name]) for name in keys))
             try:
                 found.append(make(row))
             except UNREADABLE as error:
+                lost.add(key)
                 self._lost(key, error)
             else:
                 if self._rows:
                     self._rows.discard(key)
+        if whole and self._rows:
+            with self._lock:
+                self._rows = {key for key in self._rows if key[0] != table or key in lost}
         return found
 
     def _lost(self, key: tuple[str, str], error: BaseException) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,8 @@ from muster.wiring.adapters import adapters
 from muster.wiring.desk import Desk
 
 T0 = 1_790_000_000.0
+RAW = b"<b>raw</b>\n"
+DIGEST = hashlib.sha256(RAW).hexdigest()
 """Monday 2026-09-21 14:13:20 UTC."""
 GIB = 2**30
 
@@ -96,9 +99,9 @@ def one() -> ReportDoc:
     )
     display = card(3, {"product.name": "Onboard VGA"}, role="display", pci_address="0000:03:00.0")
     xid = EventDoc(id="e1", source="kernel", adapter="kernel_log", text="Xid 79 <script>", kind="xid", code="79", first_at=T0 - 60, last_at=T0 - 30)
-    raw = CaptureDoc(digest="c0ffee01", source="acme.smi", format="acme-text", locator=["acme-smi", "-q"], taken_at=T0, payload=b"<b>raw</b>\n", exit_status=0)
+    raw = CaptureDoc(digest=DIGEST, source="acme.smi", format="acme-text", locator=["acme-smi", "-q"], taken_at=T0, payload=RAW, exit_status=0)
     xid.ids = [("pci_address", "0000:1b:00.0")]
-    told = listing(whole, poor, double, *devices, partition, display, capture="c0ffee01")
+    told = listing(whole, poor, double, *devices, partition, display, capture=DIGEST)
     return report("node-a", told, events=[xid], captures=[raw])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from tests.interfaces.api.fleet import GIB, T0, Clock, card, get, listing, report, small
+from tests.interfaces.api.fleet import DIGEST, GIB, T0, Clock, card, get, listing, report, small
 
 from muster.wiring.desk import Desk
 
@@ -46,11 +46,11 @@ def test_readings_tell_value_or_absence_with_source_and_age(api: TestClient, clo
         "source": "acme.smi",
         "age": 100.0,
         "stale": True,
-        "capture": "c0ffee01",
+        "capture": DIGEST,
     }
     assert whole["throttle.reasons"]["value"] == ["power_cap", "idle"]
     assert poor["memory.total"]["value"] == 0
-    absent = {"absent": "not_supported", "detail": "N/A", "observed_at": "2026-09-21T14:13:20Z", "source": "acme.smi", "age": 100.0, "capture": "c0ffee01"}
+    absent = {"absent": "not_supported", "detail": "N/A", "observed_at": "2026-09-21T14:13:20Z", "source": "acme.smi", "age": 100.0, "capture": DIGEST}
     assert poor["temperature.core"] == absent
     assert poor["memory.used"]["absent"] == "error"
     assert "power.draw" not in poor

@@ -130,3 +130,5 @@ def test_pipes_and_devices_are_refused(alone: Muster, tmp_path: Path) -> None:
         assert (told.code, told.out) == (2, "")
         assert f"{path} is no regular file" in told.err
     assert alone("interpret", str(tmp_path)).code == 2
+    (tmp_path / "machine.toml").write_text('about = "x"\n[node]\nname = "a"\n[[captures]]\nsource = "s"\nformat = "f"\nfile = "pipe"\n')
+    assert "pipe is no regular file" in alone("interpret", str(tmp_path)).err

@@ -22,8 +22,8 @@ DEPTH = 48
 
 _GPU = re.compile(r"<gpu(\s[^<>]{0,1000})?>")
 _ID = re.compile(r"\sid\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|[\"']?([^\s\"'<>]*))")
-_ASIDE = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>", re.DOTALL)
-"""Comments and plain text between marks: what looks like an element in them is none."""
+_OPENING = re.compile(r"<!--|<!\[CDATA\[")
+_CLOSING = {"<!--": "-->", "<![CDATA[": "]]>"}
 _END = re.compile(r"</\s*nvidia_smi_log\s*>")
 _TWICE = re.compile(r"^([ \t]*(?:<[^/<>\n][^<>\n]*>[^<>\n]*|</[^<>\n]*>[ \t]*))\n(?:\1(?:\n|\Z))+", re.MULTILINE)
 """A line that only opens or only closes an element, printed again right below: no version of the tool does that, a capture that doubled its lines does."""
@@ -45,7 +45,7 @@ def parse(payload: bytes) -> Listing:
     """Cards in the order of the document. Broken XML gives what could be read, with ``cut`` set."""
     text = _TWICE.sub(r"\1\n", decode(payload))
     found = Listing(head=_head(text), cut=_END.search(text) is None)
-    starts = list(_GPU.finditer(_ASIDE.sub(lambda aside: " " * len(aside.group()), text)))
+    starts = list(_GPU.finditer(_blanked(text, cut=found.cut)))
     boards: dict[str, Board] = {}
     for number, start in enumerate(starts):
         end = starts[number + 1].start() if number + 1 < len(starts) else len(text)
@@ -69,8 +69,28 @@ def parse(payload: bytes) -> Listing:
     return found
 
 
+def _blanked(text: str, *, cut: bool) -> str:
+    """The text with blanks in place of comments and of plain text between marks: what looks like an element in them is none.
+
+    One that does not end goes on to the end of a text that is ``cut``, and is a slip of the pen in any other.
+    """
+    parts, at, endless = [], 0, set[str]()
+    for opening in _OPENING.finditer(text):
+        mark = opening.group()
+        if opening.start() < at or mark in endless:
+            continue
+        close = text.find(_CLOSING[mark], opening.end())
+        if close < 0 and not cut:
+            endless.add(mark)
+            continue
+        end = close + len(_CLOSING[mark]) if close >= 0 else len(text)
+        parts += [text[at : opening.start()], " " * (end - opening.start())]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
 def _head(text: str) -> dict[str, str]:
-    bare = _ASIDE.sub("", text)
+    bare = _blanked(text, cut=False)
     first = _GPU.search(bare)
     return {tag: value.strip() for tag, value in _HEAD.findall(bare[: first.start() if first else 65536])}
 

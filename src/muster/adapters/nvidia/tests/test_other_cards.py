@@ -82,6 +82,11 @@ def test_elements_in_comments_and_plain_text_are_no_cards(ask: Ask) -> None:
     assert [told.names(card)["pci_address"] for card in told.cards] == ["0000:01:00.0"]
     assert told.told.complete
     assert len(cut.cards) == 1
+    assert len(ask(XML.format(1, gpu("01", 0) + f"<!-- {gpu('98', 8)}").partition("</nvidia_smi_log>")[0]).cards) == 1
+
+
+def test_a_comment_that_never_ends_hides_no_card_of_a_whole_listing(ask: Ask) -> None:
+    assert len(ask(XML.format(2, gpu("01", 0) + "<!-- " * 50_000 + gpu("02", 1))).cards) == 2
 
 
 def test_a_card_with_other_attributes(ask: Ask) -> None:
