@@ -84,7 +84,7 @@ def test_an_empty_file_is_no_new_store(tmp_path: Path, beside: str) -> None:
     for _ in range(2):
         with pytest.raises(Unavailable, match="empty: it has lost") as refused:
             open_store(path)
-    assert "backup" in refused.value.hint
+        assert "backup" in refused.value.hint
     assert path.stat().st_size == 0
 
 
