@@ -171,16 +171,30 @@ def test_at_a_terminal_it_serves_until_ctrl_c(place: Path) -> None:
         os.execv(sys.executable, [sys.executable, "-m", "muster", "demo", "--pause", "0"])
     told, asked = b"", False
     with contextlib.suppress(OSError):
-        while select.select([handle], [], [], 60)[0] and (part := os.read(handle, 65536)):
+        while select.select([handle], [], [], 5 if asked else 60)[0] and (part := os.read(handle, 65536)):
             told += part
             if b"muster describe node NAME" in told and not asked:
                 asked = True
                 os.write(handle, b"\x03")
-    _, status = os.waitpid(pid, 0)
+    status = _ended(pid, handle)
 
     assert os.waitstatus_to_exitcode(status) == 0
     assert b"nothing is left behind" in told
     assert left(place) == []
+
+
+def _ended(pid: int, handle: int) -> int:
+    """The wait status of the demo; Ctrl-C that came too early is said again, and what does not end in a minute is killed."""
+    for _ in range(20):
+        for _ in range(30):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                return status
+            time.sleep(0.1)
+        with contextlib.suppress(OSError):
+            os.write(handle, b"\x03")
+    os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
 
 
 @pytest.mark.slow
