@@ -75,7 +75,7 @@ cover: setup # all tests, with the branches of what decides and parses counted
 	@$(TESTS) --cov --cov-report= --ignore=tests/house
 	@$(BIN)/coverage report --include='$(DECIDED)' --skip-covered --fail-under=95
 
-test-quick: setup ## the tests of a minute, without coverage
+test-quick: setup ## all but the slow tests, without coverage
 	@$(TESTS) -x -m 'not slow'
 
 conform: setup ## every adapter against the conformance suite

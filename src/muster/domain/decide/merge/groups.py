@@ -15,7 +15,7 @@ from muster.domain.model.names import Name, NameKind, names_nothing
 from muster.domain.model.observation import Observation, Role
 from muster.domain.model.policy import Policy
 from muster.domain.model.reading import Known
-from muster.domain.model.source import Channel, WitnessClass
+from muster.domain.model.source import WitnessClass
 
 DISPLAY_CLASSES = ("03",)
 NOT_DISPLAY = "0302"
@@ -106,8 +106,3 @@ def _role(group: Group, speaker: Speaker) -> Role:
 def node_readings(observations: Iterable[Observation]) -> list[Observation]:
     """What a listing says of the node and its server."""
     return [o for o in observations if o.subject.level in (Level.NODE, Level.SERVER)]
-
-
-def is_hearsay(channel: Channel) -> bool:
-    """Cluster and operator know cards only by hearsay."""
-    return channel in (Channel.CLUSTER, Channel.OPERATOR)

@@ -44,7 +44,6 @@ class Region:
     checkpoints: tuple[tuple[int, Site], ...] = ()
     """How many entries were folded, and the state then."""
     site: Site
-    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
