@@ -32,6 +32,84 @@ class Said:
     kind: str
     """"listing" or "act"."""
     body: bytes
+    region: str = ""
+    """The part of the site whose journal it stands in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporter:
+    """How far a reporter has come. One row for each that ever spoke, whatever it sends."""
+
+    reporter: str
+    incarnation: str
+    high: int
+    """The greatest sequence taken."""
+    recent: bytes
+    """The last sequences with their digests, as the service packs them: what a second copy is held against."""
+    received_at: float
+    skew: float = 0.0
+    """Seconds added to its wall clock."""
+    agent_version: str = ""
+    boot_id: str = ""
+    node: str = ""
+    """Name of the node it spoke of last."""
+    state: bytes = b""
+    """What it said of itself last (spool, lag, workers), as it came on the wire."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What the numbers of one source are of, from ``since`` on until its next layout.
+
+    ``columns[i]`` is (subject, card, key, place) of the number at ``place`` in every `Heard` that follows; one place may serve several columns.
+    """
+
+    slot: int
+    """The source's number: given once, never again to another."""
+    node: str
+    source: str
+    reporter: str
+    since: float
+    columns: Sequence[tuple[str, str, str, int]]
+    width: int
+    """How many numbers each `Heard` has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """One round of numbers of one source: float64, little endian, NaN where nothing was told. Also says how far its reporter has come."""
+
+    slot: int
+    at: float
+    """Corrected time of seeing."""
+    received_at: float
+    numbers: bytes
+    incarnation: str = ""
+    sequence: int = -1
+    again: bool = False
+    """True when the source said the same facts as before: what it said last holds until ``at``."""
+    facts: bytes = b""
+    """Digest of the facts that came with it; kept for the next comparison."""
+    capture: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A source as a starting writer finds it."""
+
+    slot: int
+    node: str
+    source: str
+    reporter: str
+    at: float
+    received_at: float
+    numbers: bytes
+    incarnation: str
+    sequence: int
+    again_at: float | None
+    """Until when the last full word holds by repeats that were not journalled; None: the last word was a full one."""
+    facts: bytes
+    region: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +155,18 @@ class Batch:
     said: Sequence[Said] = ()
     forget: Sequence[int] = ()
     """Orders of journal entries that are folded into the base."""
+    reporters: Sequence[Reporter] = ()
+    layouts: Sequence[Layout] = ()
+    heard: Sequence[Heard] = ()
+    """Rounds of numbers, in order of arrival; several of one source may stand in one batch."""
+    names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Names (kind, canonical value) to the part of the site that knows them; ("card", id) and ("node", id) too. An empty part takes a name away."""
+    united: Mapping[str, str] = field(default_factory=dict)
+    """Parts that are no more, to the part that took them in: journal, names, cards, nodes and slots go with them."""
+    due: Mapping[str, float] = field(default_factory=dict)
+    """When a part must be looked at even if nobody speaks; infinity: never."""
+    regions: Mapping[str, str] = field(default_factory=dict)
+    """Card, node ids and slots (as ``str``) of this batch to their part of the site."""
     base: Mapping[str, bytes] = field(default_factory=dict)
     """State of each part of the site before its journal, by part; empty bytes remove one."""
     cards: Sequence[CardRecord] = ()
@@ -116,6 +206,19 @@ class Loaded:
     next_order: int
     ids: Mapping[str, str] = field(default_factory=dict)
     """Card ids once shown to card ids now."""
+    reporters: Sequence[Reporter] = ()
+    slots: Sequence[Slot] = ()
+    due: Mapping[str, float] = field(default_factory=dict)
+    """Every part of the site, and when it is due."""
+    next_slot: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionRows:
+    """All that one part of the site is rebuilt from: the state before its journal (empty: none), and its journal in order of number."""
+
+    base: bytes
+    said: Sequence[Said]
 
 
 class RollWriter(Protocol):
@@ -123,6 +226,12 @@ class RollWriter(Protocol):
 
     def load(self) -> Loaded:
         """State at start."""
+
+    def region(self, part: str) -> RegionRows:
+        """What the part is rebuilt from. Raises NotFound."""
+
+    def regions_of(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """The parts that know these names; unknown names are left out."""
 
     def commit(self, batch: Batch) -> None:
         """Writes the batch in one transaction, durable when it returns. Raises Unavailable when the store cannot be written."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report: one bounded document from a reporter to the server, in msgpack or JSON. Idempotent by (reporter, incarnation, sequence).
 
-Schema 1. Unknown keys are passed over by this version and kept by none; a newer schema adds keys and keeps these.
+Schema 2 parts what should stay the same (facts) from numbers that move, so that a server that heard the same facts before decodes numbers alone.
+Schema 1 has listings whole; both are understood. Unknown keys are passed over; a newer schema adds keys and keeps these.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import Any
 
 import msgspec
 
-SCHEMA = 1
+SCHEMA = 2
+OLDEST = 1
+"""The oldest schema that is still understood."""
 
 
 class NodeDoc(msgspec.Struct, omit_defaults=True):
@@ -23,7 +26,7 @@ class NodeDoc(msgspec.Struct, omit_defaults=True):
 
 
 class ObservationDoc(msgspec.Struct, omit_defaults=True):
-    """One subject. ``readings`` values are ``{"v": value}`` or ``{"a": reason, "d": detail}``."""
+    """One subject. ``readings`` values are ``{"v": value}``, ``{"a": reason, "d": detail}``, or in facts ``{"n": place}`` for the number at that place."""
 
     level: str
     ids: list[tuple[str, str]] = []
@@ -55,6 +58,57 @@ class ListingDoc(msgspec.Struct, omit_defaults=True):
     unknown_shape: str = ""
     stuck: bool = False
     standing_by: bool = False
+
+
+class FactsDoc(msgspec.Struct, omit_defaults=True):
+    """What a round says that should stay the same; numbers that move are told by their place. Equal facts are equal bytes."""
+
+    source: str
+    channel: str
+    witness: str
+    cadence: float
+    outcome: str
+    complete: bool
+    adapter: str = ""
+    counts: dict[str, int] = {}
+    observations: list[ObservationDoc] = []
+    detail: str = ""
+    tool_version: str = ""
+    unknown_shape: str = ""
+    stuck: bool = False
+    standing_by: bool = False
+
+
+class HeardDoc(msgspec.Struct, omit_defaults=True):
+    """One round of one source in two lanes. ``facts`` is a packed `FactsDoc`; ``numbers`` are float64, little endian, NaN where nothing was told."""
+
+    source: str
+    facts: bytes
+    observed_at: float
+    numbers: bytes = b""
+    observed_mono: float = 0.0
+    boot_id: str = ""
+    capture: str = ""
+
+
+class AgentDoc(msgspec.Struct, omit_defaults=True):
+    """What a reporter says of itself, now and then."""
+
+    spool_reports: int = 0
+    spool_bytes: int = 0
+    spool_oldest: float = 0.0
+    """Seconds that the oldest report has waited."""
+    dropped: int = 0
+    """Reports that the spool's bounds cost since the agent began."""
+    refused: int = 0
+    memory: int = 0
+    """Bytes in use by all its processes."""
+    cpu: float = 0.0
+    """Seconds of processor time since it began."""
+    workers: dict[str, str] = {}
+    """Adapter to the state of its worker: idle, reading, stuck since ..."""
+    costs: dict[str, float] = {}
+    """Source to the seconds that its last round took."""
 
 
 class EventDoc(msgspec.Struct, omit_defaults=True):
@@ -103,6 +157,8 @@ class ReportDoc(msgspec.Struct, omit_defaults=True):
     listings: list[ListingDoc] = []
     events: list[EventDoc] = []
     captures: list[CaptureDoc] = []
+    heard: list[HeardDoc] = []
+    agent: AgentDoc | None = None
 
 
 class AnswerDoc(msgspec.Struct, omit_defaults=True):
@@ -110,6 +166,8 @@ class AnswerDoc(msgspec.Struct, omit_defaults=True):
 
     answer: str
     detail: str = ""
+    wanted: list[str] = []
+    """Digests of captures that the server would like to have."""
 
 
 class ActDoc(msgspec.Struct, omit_defaults=True):
@@ -142,5 +200,5 @@ def unpack(body: bytes) -> ReportDoc:
 
 def digest(report: ReportDoc) -> str:
     """SHA-256 of what the report says, whenever it was sent; 32 hex digits."""
-    said = (report.node, report.listings, report.events)
+    said = (report.node, report.listings, report.events, report.heard) if report.heard else (report.node, report.listings, report.events)
     return hashlib.sha256(_pack.encode(said)).hexdigest()[:32]
