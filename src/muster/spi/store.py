@@ -275,8 +275,27 @@ class CurrentValue:
     word: Word
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fresh:
+    """What was written since a commit: for those who keep columns of the roll."""
+
+    version: int
+    """Number of the last commit that this answers for."""
+    cards: Sequence[CardRecord]
+    gone: Sequence[str]
+    """Cards that are no more."""
+    regrounded: bool = False
+    """True when ``after`` is too old to be answered: ``cards`` are then all there are, and what is not among them is gone."""
+
+
 class RollReader(Protocol):
     """Every plain query. ``at`` None is now; a time answers what was believed then."""
+
+    def version(self) -> int:
+        """Number of the last commit that changed a record; 0 in an empty store. Cheap: asked many times a second."""
+
+    def fresh(self, after: int) -> Fresh:
+        """Cards written since commit ``after``; 0 asks for all."""
 
     def cards(self, at: float | None = None, ids: Iterable[str] | None = None) -> list[CardRecord]:
         """Cards believed at ``at``, in order of creation."""
