@@ -20,6 +20,7 @@ from muster.collect.tell import Teller
 from muster.domain.model.source import Outcome, ReaderKind, Source, SourceId
 from muster.spi.adapter import Adapter
 from muster.spi.readers import Cursor
+from muster.wire.lanes import older
 from muster.wire.report import ListingDoc, NodeDoc, ReportDoc
 
 
@@ -66,7 +67,7 @@ class Made:
 
 
 def listings(reports: Sequence[ReportDoc]) -> list[ListingDoc]:
-    return [each for report in reports for each in report.listings]
+    return [each for report in reports for each in older(report).listings]
 
 
 def test_one_round_is_one_report(tmp_path: Path) -> None:
@@ -75,13 +76,13 @@ def test_one_round_is_one_report(tmp_path: Path) -> None:
     made.agent.once()
     first, events = made.wrote()
 
-    assert {(each.source, each.outcome, each.standing_by) for each in first.listings} == {
+    assert {(each.source, each.outcome, each.standing_by) for each in listings([first])} == {
         ("a", "devices", False),
         ("b", "no_devices", True),
         ("c", "devices", False),
     }
     assert [each.payload for each in first.captures] == [b"one memory.total=2048\n!acme fell", b"two"]
-    assert first.listings[0].capture == first.captures[0].digest
+    assert listings([first])[0].capture == first.captures[0].digest
     assert [each.text for each in events.events] == ["!acme fell"]
 
 

@@ -177,8 +177,8 @@ class Server:
         self.answers = list(answers)
         self.bodies: list[ReportDoc] = []
 
-    def __call__(self, body: bytes) -> Posted:
-        self.bodies.append(unpack(body))
+    def __call__(self, report: ReportDoc) -> Posted:
+        self.bodies.append(unpack(pack(report)))
         return self.answers.pop(0) if self.answers else Posted(Fate.TAKEN, "applied")
 
 
@@ -227,7 +227,7 @@ def test_the_server_may_ask_for_more_time(tmp_path: Path, hands: Hands) -> None:
     to, _ = delivery(spool, Server(Posted(Fate.LATER, "busy", wait=300)), hands)
     to.step()
 
-    assert to.next_at - hands.mono == 300
+    assert to.next_at - hands.mono == 375
 
 
 def test_a_refused_report_is_dropped_and_the_numbering_renewed(tmp_path: Path, hands: Hands, caplog: pytest.LogCaptureFixture) -> None:
@@ -284,8 +284,7 @@ def test_what_answers_mean() -> None:
     assert fate(200, {"answer": "duplicate"}).fate is Fate.TAKEN
     assert fate(200, {"answer": "refused", "detail": "x"}) == Posted(Fate.REFUSED, "refused: x", renew=True)
     assert fate(409, {"title": "Conflict", "detail": "used"}) == Posted(Fate.REFUSED, "HTTP 409: used", renew=True)
-    assert fate(413).fate is Fate.REFUSED
-    assert not fate(413).renew
+    assert fate(413).fate is Fate.TOO_LARGE
     for status in (401, 403, 404, 421, 429, 500, 502, 503):
         assert fate(status).fate is Fate.LATER
         assert fate(status).broke is (status in (500, 502))

@@ -7,7 +7,7 @@ import hashlib
 
 from tests.collect.world import source
 
-from muster.collect.evidence import PER_CAPTURE, Evidence, Ring, facts, to_capture_doc
+from muster.collect.evidence import PER_CAPTURE, Evidence, facts, to_capture_doc
 from muster.collect.privacy import process_names, redacted, unspoken, without_names
 from muster.domain.model.attributes import Level
 from muster.domain.model.names import names
@@ -39,28 +39,28 @@ def test_evidence_goes_with_changed_facts_only() -> None:
     evidence = Evidence()
     first, same, new = listing(memory_total=Known(1024)), listing(memory_total=Known(1024)), listing(memory_total=Known(2048))
 
-    sent = evidence.attach(first, [capture(b"1024"), capture(b"")], 0)
+    sent = evidence.attach(first, lambda: [capture(b"1024"), capture(b"")], 0)
     assert [each.payload for each in sent] == [b"1024"]
     assert first.capture == sent[0].digest == hashlib.sha256(b"1024").hexdigest()
-    assert evidence.attach(same, [capture(b"1024 later")], 60) == []
+    assert evidence.attach(same, lambda: [capture(b"1024 later")], 60) == []
     assert same.capture == first.capture
-    assert [each.payload for each in evidence.attach(new, [capture(b"2048")], 120)] == [b"2048"]
+    assert [each.payload for each in evidence.attach(new, lambda: [capture(b"2048")], 120)] == [b"2048"]
     evidence.forget()
-    assert len(evidence.attach(new, [capture(b"2048")], 180)) == 1
+    assert len(evidence.attach(new, lambda: [capture(b"2048")], 180)) == 1
 
 
 def test_a_listing_without_a_subject_has_no_evidence() -> None:
     empty = to_listing_doc(source("a"), Interpretation(outcome=Outcome.UNREADABLE), Seeing(at=1.0))
 
-    assert Evidence().attach(empty, [capture(b"x")], 0) == []
+    assert Evidence().attach(empty, lambda: [capture(b"x")], 0) == []
 
 
 def test_evidence_keeps_to_its_hour() -> None:
     evidence = Evidence(per_hour=10)
 
-    assert evidence.attach(listing(memory_total=Known(1024)), [capture(b"12345678")], 0)
-    assert not evidence.attach(listing(memory_total=Known(2048)), [capture(b"12345678")], 60)
-    assert evidence.attach(listing(memory_total=Known(4096)), [capture(b"12345678")], 3700)
+    assert evidence.attach(listing(memory_total=Known(1024)), lambda: [capture(b"12345678")], 0)
+    assert not evidence.attach(listing(memory_total=Known(2048)), lambda: [capture(b"12345678")], 60)
+    assert evidence.attach(listing(memory_total=Known(4096)), lambda: [capture(b"12345678")], 3700)
 
 
 def test_the_ring_drops_the_oldest() -> None:

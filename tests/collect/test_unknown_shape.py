@@ -14,6 +14,7 @@ from muster.domain.model.policy import Policy
 from muster.domain.model.roll import FindingKind
 from muster.services.inventory import Inventory
 from muster.store import Store, open_store
+from muster.wire.lanes import older
 from muster.wiring.adapters import TREE, adapter
 
 BOX = (TREE / "huawei" / "machines" / "310p-duo" / "info.txt").read_bytes()
@@ -38,7 +39,7 @@ def findings(store: Store, made: Made, inventory: Inventory) -> dict[str, str]:
     """One round of the agent through the inventory; open findings of an unknown shape by what did not fit."""
     made.agent.once()
     for report in made.wrote():
-        inventory.report(report, made.hands.wall)
+        inventory.report(older(report), made.hands.wall)
     told = [row.finding for row in store.reader.findings() if row.finding.kind is FindingKind.SHAPE_UNKNOWN]
     return {str(each.evidence["shape"]): each.about for each in told}
 

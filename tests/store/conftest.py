@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store in memory and one in a file: what holds for one holds for the other."""
+"""A store in memory, one in a file, one in PostgreSQL: what holds for one holds for the others."""
 
 from __future__ import annotations
 
@@ -7,13 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.postgres import postgres, postgres_store_url, postgres_template, postgres_url
 
 from muster.store import Store, open_store
 
+__all__ = ["postgres", "postgres_store_url", "postgres_template", "postgres_url"]
+KINDS = ["memory", "file", "postgres"]
 
-@pytest.fixture(params=["memory", "file"])
+
+@pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """An empty store."""
-    opened = open_store(None if request.param == "memory" else tmp_path / "var" / "roll.db")
+    match request.param:
+        case "memory":
+            place: Path | str | None = None
+        case "file":
+            place = tmp_path / "var" / "roll.db"
+        case _:
+            place = request.getfixturevalue("postgres_store_url")
+    opened = open_store(place)
     yield opened
     opened.close()

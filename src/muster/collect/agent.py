@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -18,7 +19,7 @@ from muster.collect.route import Routed, quiet
 from muster.collect.spool import Spool
 from muster.collect.tell import Teller, Told
 from muster.domain.model.source import Source, SourceId
-from muster.wire.report import NodeDoc
+from muster.wire.report import AgentDoc, NodeDoc
 
 _log = logging.getLogger("muster.agent")
 
@@ -28,12 +29,19 @@ GATHER_S = 2.0
 BEAT_S = 30.0
 """Seconds after which a stream that brought nothing is said to be followed still."""
 
+SELF_S = 60.0
+"""Seconds between two words of the agent on itself."""
+
 STEP_S = 1.0
-_IDLE_S = 0.5
+LOOK_S = 5.0
+"""Seconds after which delivery looks again, though nothing came."""
 
 
 class Agent:
-    """One reporter. ``step`` is called again and again; ``run`` does that until it is told to stop."""
+    """One reporter. ``step`` is called again and again; ``run`` does that until it is told to stop.
+
+    ``weighed`` adds to the agent's word on itself what it takes; left out, it says nothing of itself.
+    """
 
     def __init__(
         self,
@@ -46,6 +54,7 @@ class Agent:
         follower: Follower | None = None,
         cursors: Cursors | None = None,
         streams: Iterable[Source] = (),
+        weighed: Callable[[AgentDoc], AgentDoc] | None = None,
     ) -> None:
         self._collector = collector
         self._teller = teller
@@ -61,6 +70,15 @@ class Agent:
         self._behind: dict[SourceId, str] = {}
         self._failed: dict[SourceId, list[Routed]] = {}
         self._standing: set[SourceId] = set()
+        self._weighed = weighed
+        self._said_self = float("-inf")
+        self._costs: dict[str, float] = {}
+        self._wanted: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def wanted(self, digests: Iterable[str]) -> None:
+        """The server asks for captures; may be called from any thread."""
+        for each in digests:
+            self._wanted.put(each)
 
     def renew(self) -> None:
         """Begins a new incarnation at the next step; may be called from any thread."""
@@ -71,11 +89,12 @@ class Agent:
         if self._renew.is_set():
             self._renew.clear()
             self._reports.renew()
-            self._teller.evidence.forget()
+            self._teller.forget()
             self._collector.forget()
             self._standing.clear()
         self.hear(self._collector.step(seconds))
         self._streams()
+        self._fetch()
         waited = self._clock.mono() - self._since
         if self._told and (not self._collector.busy or waited >= GATHER_S):
             self.write()
@@ -90,22 +109,51 @@ class Agent:
         for each in rounds:
             if each.source.id == NODE:
                 self._named(each)
+            if not each.standing_by:
+                self._costs[str(each.source.id)] = round(each.took, 3)
             if each.standing_by or self._collector.presence.counts(each.source, each.told):
                 self._add(self._teller.tell([each]))
 
     def write(self) -> None:
         """Puts what was told into the spool, then lets the streams' cursors follow."""
         told, self._told, self._since = self._told, Told(), float("inf")
-        kept = [self._spool.add(report) for report in self._reports.build(told.listings, told.events, told.captures)]
+        kept = [self._spool.add(report) for report in self._reports.build(told.heard, told.events, told.captures, self._self())]
         if all(kept):
             behind, self._behind = self._behind, {}
             for source, cursor in behind.items():
                 self._cursors.put(source, cursor)
 
+    def _self(self) -> AgentDoc | None:
+        """What the agent says of itself, once in a while."""
+        now = self._clock.mono()
+        if self._weighed is None or now - self._said_self < SELF_S:
+            return None
+        self._said_self = now
+        oldest = self._spool.since()
+        return self._weighed(
+            AgentDoc(
+                spool_reports=len(self._spool),
+                spool_bytes=self._spool.size,
+                spool_oldest=max(0.0, self._clock.wall() - oldest) if oldest is not None else 0.0,
+                dropped=self._spool.dropped,
+                workers=self._collector.doing(),
+                costs=dict(self._costs),
+            )
+        )
+
+    def _fetch(self) -> None:
+        """Takes the captures that the server asked for out of the ring."""
+        digests = []
+        while not self._wanted.empty():
+            digests.append(self._wanted.get())
+        if digests:
+            self._add(Told(captures=self._teller.evidence.wanted(digests, self._clock.mono())))
+
     def _add(self, told: Told) -> None:
         if told and not self._told:
             self._since = self._clock.mono()
         self._told.listings += told.listings
+        self._told.heard += told.heard
         self._told.events += told.events
         self._told.captures += told.captures
 
@@ -145,15 +193,24 @@ class Agent:
         routed = self._collector.router.route(source.adapter, captures) if piece else self._failed.get(source.id) or quiet(source, "followed; nothing came")
         self._beats[source.id] = (source, mono)
         self._failed[source.id] = routed if any(each.own and each.told.outcome.failed for each in routed) else []
+        for other in routed:
+            if other.told.events:
+                self._collector.alert(other.adapter, "an event")
         self.hear([Round(source=source, at=at, mono=mono, captures=captures, routed=routed, cursor=piece.before if piece else "")])
 
 
-def deliver(delivery: Delivery, clock: Clock, stop: threading.Event) -> None:
-    """Delivers until ``stop`` is set."""
+def deliver(delivery: Delivery, clock: Clock, stop: threading.Event, noted: Callable[[], None] = lambda: None) -> None:
+    """Delivers until ``stop`` is set. ``noted`` is called after each step."""
     while not stop.is_set():
-        if not delivery.step():
-            wait = delivery.next_at - clock.mono()
-            stop.wait(min(max(wait, _IDLE_S), STEP_S * 2))
+        again = delivery.step()
+        noted()
+        if again:
+            continue
+        left = delivery.next_at - clock.mono()
+        if left > 0:
+            stop.wait(min(left, LOOK_S))
+        else:
+            delivery.wait(LOOK_S)
 
 
 def drain(delivery: Delivery, limit: Callable[[], bool]) -> bool:
@@ -164,15 +221,29 @@ def drain(delivery: Delivery, limit: Callable[[], bool]) -> bool:
     return not delivery.trouble
 
 
-def run(agent: Agent, delivery: Delivery, clock: Clock, stop: threading.Event, follower: Follower | None = None) -> None:
-    """Collects and delivers until ``stop`` is set; what is told by then is written."""
-    courier = threading.Thread(target=deliver, args=(delivery, clock, stop), name="deliver", daemon=True)
+def run(
+    agent: Agent,
+    delivery: Delivery,
+    clock: Clock,
+    stop: threading.Event,
+    follower: Follower | None = None,
+    *,
+    between: Callable[[], None] = lambda: None,
+    noted: Callable[[], None] = lambda: None,
+) -> None:
+    """Collects and delivers until ``stop`` is set; what is told by then is written.
+
+    ``between`` is called after each step of collecting, ``noted`` after each of delivering.
+    """
+    courier = threading.Thread(target=deliver, args=(delivery, clock, stop, noted), name="deliver", daemon=True)
     courier.start()
     if follower is not None:
         follower.start()
     while not stop.is_set():
         agent.step()
+        between()
     if follower is not None:
         follower.close()
     agent.write()
+    delivery.wake()
     courier.join(timeout=STEP_S)

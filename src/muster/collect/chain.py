@@ -6,15 +6,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from muster.collect.pace import Pace
 from muster.domain.model.observation import Interpretation
 from muster.domain.model.reading import Absent, Why
 from muster.domain.model.source import Outcome, Source, SourceId, WitnessClass
 
 ABSENT = frozenset({Outcome.TOOL_MISSING, Outcome.DRIVER_UNUSABLE, Outcome.NOT_PERMITTED, Outcome.TIMED_OUT, Outcome.UNREACHABLE, Outcome.UNREADABLE})
 """Outcomes after which the next of the chain is asked."""
-
-IDLE_FACTOR = 10
-"""So much slower are sources read whose adapter has nothing on this node."""
 
 _ELSEWHERE = frozenset({Why.MOVED, Why.NOT_REPORTED})
 
@@ -47,10 +45,11 @@ def word(told: Interpretation, started: float) -> Word:
 
 
 class Chains:
-    """The sources of one reporter that are read in rounds."""
+    """The sources of one reporter that are read in rounds, at the pace that is given."""
 
-    def __init__(self, sources: Iterable[Source]) -> None:
+    def __init__(self, sources: Iterable[Source], pace: Pace | None = None) -> None:
         self.sources: Sequence[Source] = tuple(sources)
+        self._pace = pace or Pace()
         self._by_id = {each.id: each for each in self.sources}
 
     def leaders(self, source: Source) -> list[Source]:
@@ -84,16 +83,14 @@ class Chains:
 
     def due(self, words: Mapping[SourceId, Word], now: float, idle: Collection[str] = ()) -> list[Source]:
         """Sources to read at ``now`` (monotonic), the bus first, leaders before followers. ``idle`` are adapters with nothing on this node."""
-        found = [each for each in self.sources if self._at(each, words, idle) <= now and self.needed(each, words)]
+        found = [each for each in self.sources if self._at(each, words, idle, now) <= now and self.needed(each, words)]
         return sorted(found, key=lambda each: (each.witness is not WitnessClass.PCI, len(self.leaders(each))))
 
-    def next_at(self, words: Mapping[SourceId, Word], idle: Collection[str] = (), busy: Collection[str] = ()) -> float:
-        """When the next source is due (monotonic); infinite when none is. Sources of ``busy`` adapters wait for something else."""
+    def next_at(self, words: Mapping[SourceId, Word], now: float, idle: Collection[str] = (), busy: Collection[str] = ()) -> float:
+        """When the next source is due (monotonic), as things stand at ``now``; infinite when none is. Sources of ``busy`` adapters wait for something else."""
         free = (each for each in self.sources if each.adapter not in busy)
-        return min((self._at(each, words, idle) for each in free if self.needed(each, words)), default=float("inf"))
+        return min((self._at(each, words, idle, now) for each in free if self.needed(each, words)), default=float("inf"))
 
-    def _at(self, source: Source, words: Mapping[SourceId, Word], idle: Collection[str]) -> float:
+    def _at(self, source: Source, words: Mapping[SourceId, Word], idle: Collection[str], now: float) -> float:
         told = words.get(source.id)
-        if told is None:
-            return float("-inf")
-        return told.started + source.cadence.total_seconds() * (IDLE_FACTOR if source.adapter in idle else 1)
+        return self._pace.next_at(source, told.started if told else None, now, source.adapter in idle)

@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from muster.collect.chain import Chains, Word, word
 from muster.collect.clock import Clock
 from muster.collect.hands import Hands, Job
+from muster.collect.near import Signs
+from muster.collect.pace import Pace
 from muster.collect.presence import Presence
 from muster.collect.route import Routed, Router, quiet
 from muster.domain.model.observation import Interpretation
 from muster.domain.model.source import Capture, Outcome, ReaderKind, Source, SourceId
 from muster.spi.adapter import Adapter
 from muster.spi.readers import Reader
+
+_log = logging.getLogger("muster.collect")
 
 STANDS_BY = "the leader of its chain speaks"
 """Why a source is not read."""
@@ -32,6 +37,8 @@ class Round:
     stuck: bool = False
     standing_by: bool = False
     cursor: str = ""
+    took: float = 0.0
+    """Seconds that the reading took."""
 
     @property
     def told(self) -> Interpretation:
@@ -68,7 +75,9 @@ class Collector:
         self._clock = clock
         self._hung = hung
         self._let_go = let_go
-        self._chains = Chains(source for each in adapters for source in each.sources if source.reader in readers)
+        self._pace = Pace()
+        self._signs = Signs()
+        self._chains = Chains((source for each in adapters for source in each.sources if source.reader in readers), self._pace)
         self._hands = Hands(clock)
         self._state = _State()
 
@@ -93,12 +102,28 @@ class Collector:
 
     def wait(self) -> float:
         """Seconds until something is due or overdue; infinite when nothing is."""
-        due = self._chains.next_at(self._state.words, self.presence.idle, self._hands.busy)
-        return max(0.0, min(due, self._hands.next_limit()) - self._clock.mono())
+        now = self._clock.mono()
+        due = self._chains.next_at(self._state.words, now, self.presence.idle, self._hands.busy)
+        return max(0.0, min(due, self._hands.next_limit()) - now)
 
     def forget(self) -> None:
         """Tells anew which sources stand by: a new incarnation begins."""
         self._state.standing = frozenset()
+
+    def alert(self, adapter: str, why: str) -> None:
+        """Reads the adapter's sources more often for a while, because a fault is near."""
+        if self._pace.alert(adapter, self._clock.mono()):
+            _log.info("%s is read more often for a while: %s", adapter, why)
+
+    def release(self, seconds: float) -> list[str]:
+        """Lets go of every handle of a driver, and takes none for so long. Gives the adapters that hold none now."""
+        self._pace.hold(self._clock.mono() + seconds)
+        holding = sorted({each.adapter for each in self._chains.sources if each.reader is ReaderKind.LIBRARY})
+        return [adapter for adapter in holding if self._let_go(adapter) is not False]
+
+    def doing(self) -> dict[str, str]:
+        """What is done with each adapter that something is done with: the source that is read, or hangs."""
+        return self._hands.doing()
 
     @property
     def busy(self) -> bool:
@@ -120,7 +145,8 @@ class Collector:
 
     def _ended(self, job: Job) -> Round:
         routed = self.router.route(job.source.adapter, job.captures)
-        found = Round(source=job.source, at=job.started_wall, mono=job.started, captures=job.captures, routed=routed)
+        took = self._clock.mono() - job.started
+        found = Round(source=job.source, at=job.started_wall, mono=job.started, captures=job.captures, routed=routed, took=took)
         if found.told.outcome is Outcome.TIMED_OUT and self._hung(job.source.adapter):
             found = replace(found, stuck=True)
         if job.source.reader is ReaderKind.LIBRARY and found.told.outcome is Outcome.TOOL_MISSING:
@@ -142,6 +168,10 @@ class Collector:
     def _heard(self, found: Round) -> None:
         self._state.words[found.source.id] = word(found.told, found.mono)
         self.presence.hear(found.source, found.told)
+        for each in found.routed:
+            why = self._signs.hear(f"{found.source.id}:{each.adapter}", each.told)
+            if why and self.presence.has(each.adapter) is not False:
+                self.alert(each.adapter, why)
 
     def _standing(self) -> list[Round]:
         standing = self._chains.standing_by(self._state.words)

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from muster.collect.clock import Clock
-from muster.collect.post import Fate, Post
+from muster.collect.post import Fate, Post, Posted
 from muster.collect.spool import Kept, Spool
-from muster.wire.report import ReportDoc, pack
+from muster.wire.report import ReportDoc
 
 _log = logging.getLogger("muster.delivery")
 
@@ -26,6 +26,7 @@ class Delivery:
 
     ``spread`` gives numbers 0..1, so that many agents do not come back at once; ``renew`` begins a new incarnation; ``longest`` are seconds between tries.
     ``well`` asks whether the server can do its work: only then is a report that it fails on again and again to blame for it.
+    ``smaller`` gives a report that is too large in smaller ones, numbered anew; ``wanted`` is told the digests of captures that the server asks for.
     """
 
     def __init__(
@@ -39,6 +40,8 @@ class Delivery:
         renew: Callable[[], None],
         longest: float = LONGEST_WAIT_S,
         well: Callable[[], bool] = lambda: False,
+        smaller: Callable[[ReportDoc], Sequence[ReportDoc]] = lambda _: (),
+        wanted: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self._spool = spool
         self._post = post
@@ -48,10 +51,14 @@ class Delivery:
         self._renew = renew
         self._longest = longest
         self._well = well
+        self._smaller = smaller
+        self._wanted = wanted
         self._failures = 0
         self._broke: tuple[int, int] = (0, 0)
         self._next = float("-inf")
         self.delivered = 0
+        self.delivered_at = 0.0
+        """Wall time of the last report that arrived; 0 when none has."""
         self.refused = 0
         self.trouble = ""
         """Why the last post did not arrive; empty when it did."""
@@ -61,25 +68,48 @@ class Delivery:
         """When to try next (monotonic)."""
         return self._next
 
+    def wait(self, seconds: float) -> None:
+        """Waits for something to deliver, ``seconds`` at most."""
+        if self._spool.came.wait(seconds):
+            self._spool.came.clear()
+
+    def wake(self) -> None:
+        """Ends a `wait` of another thread."""
+        self._spool.came.set()
+
     def step(self) -> bool:
         """Delivers one report when there is one and it is time. True when the next can follow at once."""
         if self._clock.mono() < self._next:
             return False
-        found = self._spool.oldest(self._clock.wall())
+        found = self._spool.oldest(self._clock.wall(), self._clock.mono(), self._boot_id)
         if found is None:
             return False
         kept, report = found
-        posted = self._post(pack(self._stamped(report)))
+        posted = self._post(self._stamped(report))
         if posted.fate is Fate.LATER:
             if posted.broke and self._to_blame(kept):
                 self._set_aside(kept, report, posted.detail)
                 return True
             self._later(posted.detail, posted.wait)
             return False
+        if posted.fate is Fate.TOO_LARGE:
+            return self._part(kept, report, posted)
         self._spool.done(kept)
-        self._settled(report, posted.fate is Fate.REFUSED, posted.detail)
+        self._settled(report, posted)
         if posted.renew:
             self._renew()
+        return True
+
+    def _part(self, kept: Kept, report: ReportDoc, posted: Posted) -> bool:
+        """Puts a report that is too large back in smaller ones; one that cannot be parted is refused."""
+        parts = self._smaller(report)
+        for each in parts:
+            self._spool.add(each)
+        self._spool.done(kept)
+        if parts:
+            _log.warning("report %s/%d is too large for the server and is sent in %d", report.incarnation, report.sequence, len(parts))
+        else:
+            self._settled(report, posted)
         return True
 
     def _to_blame(self, kept: Kept) -> bool:
@@ -97,19 +127,24 @@ class Delivery:
     def _stamped(self, report: ReportDoc) -> ReportDoc:
         return msgspec.structs.replace(report, sent_at=self._clock.wall(), sent_mono=self._clock.mono(), boot_id=self._boot_id)
 
-    def _settled(self, report: ReportDoc, refused: bool, detail: str) -> None:
+    def _settled(self, report: ReportDoc, posted: Posted) -> None:
         if self._failures:
             _log.info("the server answers again")
         self._failures, self.trouble = 0, ""
-        self.delivered += not refused
-        self.refused += refused
-        if refused:
-            _log.error("report %s/%d was refused and is dropped: %s", report.incarnation, report.sequence, detail)
+        if posted.fate is Fate.TAKEN:
+            self.delivered += 1
+            self.delivered_at = self._clock.wall()
+            if posted.wanted:
+                self._wanted(posted.wanted)
+            return
+        self.refused += 1
+        _log.error("report %s/%d was refused and is dropped: %s", report.incarnation, report.sequence, posted.detail)
 
     def _later(self, detail: str, asked: float) -> None:
-        wait = max(asked, min(self._longest, FIRST_WAIT_S * 2.0 ** min(self._failures, 16)))
+        backed = min(self._longest, FIRST_WAIT_S * 2.0 ** min(self._failures, 16))
+        spread = self._spread()
         self._failures += 1
-        self._next = self._clock.mono() + wait * (0.5 + self._spread() / 2)
+        self._next = self._clock.mono() + max(backed * (0.5 + spread / 2), asked * (1 + spread / 4))
         if detail != self.trouble:
             _log.warning("reports wait: %s", detail)
         self.trouble = detail

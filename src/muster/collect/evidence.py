@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bytes that facts rest on: kept by the digest of their content within a budget, and sent when the facts of a listing changed."""
+"""The bytes that facts and events rest on: kept in a ring, and sent when the facts of a listing changed, something happened, or the server asks."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
-import zlib
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
+from muster.collect.clock import Clock
+from muster.collect.ring import Ring
 from muster.domain.model.attributes import ATTRIBUTES, Kind
 from muster.domain.model.source import Capture
 from muster.wire.mapping import clean
@@ -20,14 +19,14 @@ from muster.wire.report import CaptureDoc, ListingDoc
 
 _log = logging.getLogger("muster.evidence")
 
-RING = 8 * 1024 * 1024
-"""Bytes of the ring, packed."""
-
-PER_CAPTURE = 1024 * 1024
-"""Bytes of one capture that are kept as evidence; a longer one is cut and says so."""
+PER_CAPTURE = 768 * 1024
+"""Bytes of one capture that are kept as evidence; a longer one is cut and says so. It fits into one report."""
 
 PER_HOUR = 32 * 1024 * 1024
 """Bytes of evidence sent in an hour; facts that change all the time do not fill the server."""
+
+STILL = Clock(lambda: 0.0, lambda: 0.0)
+"""The clock of who looks once."""
 
 
 def facts(doc: ListingDoc) -> str:
@@ -52,74 +51,76 @@ def to_capture_doc(capture: Capture, at: float) -> CaptureDoc:
         taken_at=capture.taken_at.timestamp() if capture.taken_at else at,
         payload=payload,
         exit_status=capture.exit_status,
-        stderr=capture.stderr[:PER_CAPTURE],
+        stderr=capture.stderr[: PER_CAPTURE // 8],
         cut=capture.cut or len(capture.payload) > PER_CAPTURE,
     )
 
 
-class Ring:
-    """Captures by digest, packed; the oldest go when the budget is full."""
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What the facts of a source were, the packed lane first, and the capture they rest on."""
 
-    def __init__(self, budget: int = RING) -> None:
-        self._budget = budget
-        self._kept: OrderedDict[str, tuple[CaptureDoc, bytes]] = OrderedDict()
-        self.size = 0
-        """Bytes kept, packed."""
-
-    def keep(self, doc: CaptureDoc) -> None:
-        """Keeps a capture."""
-        self._drop(doc.digest)
-        packed = zlib.compress(doc.payload, 1)
-        self._kept[doc.digest] = (msgspec.structs.replace(doc, payload=b""), packed)
-        self.size += len(packed)
-        while self.size > self._budget:
-            self._drop(next(iter(self._kept)))
-
-    def get(self, digest: str) -> CaptureDoc | None:
-        """The capture with this digest, while it is kept."""
-        found = self._kept.get(digest)
-        return msgspec.structs.replace(found[0], payload=zlib.decompress(found[1])) if found else None
-
-    def _drop(self, digest: str) -> None:
-        found = self._kept.pop(digest, None)
-        self.size -= len(found[1]) if found else 0
+    lane: bytes
+    digest: str
+    capture: str
 
 
 class Evidence:
     """Remembers on which captures the facts of each source rest, and says which of them the server lacks."""
 
-    def __init__(self, ring: Ring | None = None, per_hour: int = PER_HOUR) -> None:
+    def __init__(self, ring: Ring | None = None, per_hour: int = PER_HOUR, clock: Clock = STILL) -> None:
         self.ring = ring or Ring()
         self._per_hour = per_hour
-        self._rests: dict[str, tuple[str, str]] = {}
+        self._clock = clock
+        self._rests: dict[str, _Rest] = {}
         self._window = float("-inf")
         self._spent = 0
 
-    def attach(self, doc: ListingDoc, captures: Sequence[Capture], now: float) -> list[CaptureDoc]:
-        """Names in ``doc`` the capture its facts rest on, and gives the captures to send: none while facts stay.
+    def attach(self, doc: ListingDoc, captures: Callable[[], Sequence[Capture]], now: float, *, lane: bytes = b"", happened: bool = False) -> list[CaptureDoc]:
+        """Names in ``doc`` the capture its facts rest on, and gives the captures to send: none while facts stay and nothing ``happened``.
 
-        ``now`` is monotonic seconds.
+        ``captures`` gives them without names and secrets. ``lane`` are the facts as they are packed: equal ones need no second look. ``now`` is monotonic.
         """
+        if happened:
+            docs = self._kept(captures(), doc.observed_at)
+            doc.capture = docs[0].digest if docs else ""
+            return self._paid(docs, doc.source, now)
         if not doc.observations:
             return []
-        digest = facts(doc)
-        known, capture = self._rests.get(doc.source, ("", ""))
-        if known == digest:
-            doc.capture = capture
+        known = self._rests.get(doc.source)
+        if known is not None and lane and known.lane == lane:
+            doc.capture = known.capture
             return []
-        docs = [to_capture_doc(each, doc.observed_at) for each in captures if each.payload]
-        if not self._afford(sum(len(each.payload) for each in docs), now):
-            _log.warning("%s: facts changed, and the evidence of this hour is used up; it is not sent", doc.source)
-            docs = []
-        for each in docs:
-            self.ring.keep(each)
+        digest = facts(doc)
+        if known is not None and known.digest == digest:
+            doc.capture = known.capture
+            self._rests[doc.source] = _Rest(lane, digest, known.capture)
+            return []
+        docs = self._kept(captures(), doc.observed_at)
         doc.capture = docs[0].digest if docs else ""
-        self._rests[doc.source] = (digest, doc.capture)
-        return docs
+        self._rests[doc.source] = _Rest(lane, digest, doc.capture)
+        return self._paid(docs, doc.source, now)
+
+    def wanted(self, digests: Iterable[str], now: float) -> list[CaptureDoc]:
+        """Captures that the server asks for, as far as they are still here and this hour allows."""
+        found = (self.ring.get(digest) for digest in dict.fromkeys(digests))
+        return [each for each in found if each is not None and self._afford(len(each.payload), now)]
 
     def forget(self) -> None:
         """Sends all evidence anew: a new incarnation begins."""
         self._rests.clear()
+
+    def _kept(self, captures: Iterable[Capture], at: float) -> list[CaptureDoc]:
+        docs = [to_capture_doc(each, at) for each in captures if each.payload]
+        for each in docs:
+            self.ring.keep(each, self._clock.wall())
+        return docs
+
+    def _paid(self, docs: list[CaptureDoc], source: str, now: float) -> list[CaptureDoc]:
+        if self._afford(sum(len(each.payload) for each in docs), now):
+            return docs
+        _log.warning("%s: facts changed, and the evidence of this hour is used up; it is kept here and not sent", source)
+        return []
 
     def _afford(self, size: int, now: float) -> bool:
         if now - self._window >= 3600:

@@ -48,6 +48,10 @@ class Hands:
         job = self._jobs.get(adapter)
         return job if job is not None and job.late else None
 
+    def doing(self) -> dict[str, str]:
+        """Adapter to the source that is being read, or that hangs."""
+        return {name: f"{'stuck' if job.late else 'reading'} {job.source.id}" for name, job in tuple(self._jobs.items())}
+
     def start(self, source: Source, reader: Reader) -> Job:
         """Begins a read in a thread of its own; the adapter must be free."""
         now = self._clock.mono()

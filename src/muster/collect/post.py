@@ -1,43 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hands a report to the server: over a local socket or HTTP, with the standard library alone."""
+"""Hands a report to the server over a connection that is kept open, in the schema that the server reads, and says what became of it."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import socket
-import ssl
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from enum import Enum
+from http.client import HTTPException
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
 
-from muster.domain.model.errors import InputError
-from muster.wire.report import AnswerDoc
+from muster.collect.link import Answered, Link
+from muster.domain.model.errors import InputError, MusterError
+from muster.wire.lanes import older
+from muster.wire.report import OLDEST, SCHEMA, AnswerDoc, ReportDoc, pack
+
+if TYPE_CHECKING:
+    import ssl
 
 REPORTS = "/api/v1/reports"
 READY = "/readyz"
+VERSION = "/version"
 TIMEOUT_S = 20.0
+LONGEST_ASKED_S = 3600.0
+"""The longest that a server may ask us to wait."""
 DISCOVERY = "server.json"
 
 
 class Fate(Enum):
-    """What became of a post. ``TAKEN``: the server has it. ``REFUSED``: it never will. ``LATER``: try again."""
+    """What became of a post. ``TAKEN``: the server has it. ``REFUSED``: it never will. ``LATER``: try again. ``TOO_LARGE``: in smaller pieces."""
 
     TAKEN = "taken"
     REFUSED = "refused"
     LATER = "later"
+    TOO_LARGE = "too_large"
 
 
 @dataclass(frozen=True, slots=True)
 class Posted:
     """The fate of one post, with the server's reason; ``wait`` are seconds the server asked for. ``renew`` when its numbering clashed.
 
-    ``broke`` when the server failed on it, which may be the report's own doing.
+    ``broke`` when the server failed on it, which may be the report's own doing. ``wanted`` are digests of captures that it asks for.
     """
 
     fate: Fate
@@ -45,9 +54,27 @@ class Posted:
     wait: float = 0.0
     renew: bool = False
     broke: bool = False
+    wanted: tuple[str, ...] = ()
 
 
-Post = Callable[[bytes], Posted]
+Post = Callable[[ReportDoc], Posted]
+
+
+class Member(Protocol):
+    """A reporter that has joined a site, as the way to the server needs it."""
+
+    @property
+    def schema(self) -> int:
+        """The newest report schema that the server reads; 0 while it has not said so."""
+
+    def context(self) -> ssl.SSLContext:
+        """The TLS context, by which the server is known."""
+
+    def headers(self) -> Mapping[str, str]:
+        """The headers by which we are known. Raises MusterError when there are none to be had."""
+
+    def refused(self) -> None:
+        """They were not accepted: the next are to be new ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,64 +136,134 @@ def _alive(pid: object) -> bool:
 
 
 class Poster:
-    """Posts to one server, or to the one that ``find`` finds at that moment. ``token`` goes into each request where there is one."""
+    """Posts to one server, or to the one that ``find`` finds at that moment. ``token`` goes into each request where there is one.
 
-    def __init__(self, find: Callable[[], Address | None], token: str = "", timeout: float = TIMEOUT_S) -> None:
+    ``member`` is how a reporter that has joined is known. For one thread.
+    """
+
+    def __init__(self, find: Callable[[], Address | None], token: str = "", timeout: float = TIMEOUT_S, member: Member | None = None) -> None:
         self._find = find
         self._headers = {"Content-Type": "application/msgpack", "Accept": "application/msgpack, application/json"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._timeout = timeout
+        self._member = member
+        self._link = Link(timeout, member.context if member else None)
+        self._schema = OLDEST
 
-    def __call__(self, body: bytes) -> Posted:
+    def __call__(self, report: ReportDoc) -> Posted:
         """Posts one report."""
         where = self._find()
         if where is None:
             return Posted(Fate.LATER, "no server is running here")
-        connection = _connection(where, self._timeout)
         try:
-            connection.request("POST", urlsplit(where.url).path + REPORTS, body=body, headers=self._headers)
-            answer = connection.getresponse()
-            return judged(answer.status, dict(answer.getheaders()), answer.read())
-        except (OSError, http.client.HTTPException) as error:
+            answered = self._sent(where, report)
+            if answered.status == 401 and self._member is not None:
+                self._member.refused()
+                answered = self._sent(where, report)
+        except MusterError as error:
+            return Posted(Fate.LATER, error.message)
+        except (OSError, HTTPException) as error:
             return Posted(Fate.LATER, f"{where.socket or where.url}: {getattr(error, 'strerror', None) or str(error) or type(error).__name__}")
-        finally:
-            connection.close()
+        return judged(answered.status, answered.headers, answered.body)
 
     def well(self) -> bool:
         """True when the server says that it can do its work."""
         where = self._find()
         if where is None:
             return False
-        connection = _connection(where, self._timeout)
         try:
-            connection.request("GET", urlsplit(where.url).path + READY, headers={**self._headers, "Accept": "application/json"})
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
+            self._link.open(where.url, where.socket)
+            return self._asked(where, READY).status == 200
+        except (OSError, HTTPException, MusterError):
             return False
-        finally:
-            connection.close()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._link.close()
+
+    def _sent(self, where: Address, report: ReportDoc) -> Answered:
+        """The answer to a report. A connection that the server has closed in the meantime is opened again once, and then asked anew for its schema."""
+        known = self._known()
+        stale = not self._open(where)
+        try:
+            return self._exchanged(where, report, known)
+        except TimeoutError:
+            raise
+        except (OSError, HTTPException):
+            if not stale:
+                raise
+        self._open(where)
+        return self._exchanged(where, report, known)
+
+    def _open(self, where: Address) -> bool:
+        """True when a connection had to be opened; whoever answers on it is asked what it reads."""
+        if not self._link.open(where.url, where.socket):
+            return False
+        self._schema = self._reads(where)
+        return True
+
+    def _exchanged(self, where: Address, report: ReportDoc, known: Mapping[str, str]) -> Answered:
+        body = pack(report if self._schema >= SCHEMA else older(report))
+        return self._link.ask("POST", urlsplit(where.url).path + REPORTS, body, known)
+
+    def _known(self) -> dict[str, str]:
+        return {**self._headers, **(self._member.headers() if self._member else {})}
+
+    def _asked(self, where: Address, path: str) -> Answered:
+        return self._link.ask("GET", urlsplit(where.url).path + path, None, {**self._headers, "Accept": "application/json"})
+
+    def _reads(self, where: Address) -> int:
+        """The newest schema that the server reads; the oldest where it does not say: every server understands that one."""
+        if self._member is not None:
+            return self._member.schema or SCHEMA
+        answered = self._asked(where, VERSION)
+        self._link.open(where.url, where.socket)
+        try:
+            told = json.loads(answered.body) if answered.status == 200 else {}
+        except ValueError:
+            return OLDEST
+        schema = told.get("report_schema") if isinstance(told, dict) else None
+        return schema if isinstance(schema, int) else OLDEST
 
 
 def judged(status: int, headers: Mapping[str, str], body: bytes) -> Posted:
     """What an answer means. A server that is busy, starting, or does not know us yet is asked again; one that cannot use the report is not."""
     headers = {name.lower(): value for name, value in headers.items()}
-    detail = _detail(status, headers, body)
+    answer = _answer(headers, body)
+    detail = _said(answer) if answer else f"HTTP {status}: {_problem(body)}"
     if 200 <= status < 300:
-        return Posted(Fate.REFUSED, detail, renew=True) if detail.startswith("refused") else Posted(Fate.TAKEN, detail)
-    if status in (400, 409, 413, 415, 422):
+        if answer is not None and answer.answer == "refused":
+            return Posted(Fate.REFUSED, detail, renew=True)
+        return Posted(Fate.TAKEN, detail, wanted=tuple(answer.wanted) if answer else ())
+    if status == 413:
+        return Posted(Fate.TOO_LARGE, detail)
+    if status in (400, 409, 415, 422):
         return Posted(Fate.REFUSED, detail, renew=status == 409)
-    after = headers.get("retry-after") or ""
-    return Posted(Fate.LATER, detail, wait=float(after) if after.isdecimal() else 0.0, broke=status >= 500 and status != 503)
+    return Posted(Fate.LATER, detail, wait=_asked_wait(headers), broke=status >= 500 and status != 503)
 
 
-def _detail(status: int, headers: Mapping[str, str], body: bytes) -> str:
-    try:
-        decode = msgspec.msgpack.decode if "msgpack" in (headers.get("content-type", "")) else msgspec.json.decode
-        answer = decode(body, type=AnswerDoc)
-    except msgspec.DecodeError:
-        return f"HTTP {status}: {_problem(body)}"
+def _said(answer: AnswerDoc) -> str:
     return f"{answer.answer}: {answer.detail}" if answer.detail else answer.answer
+
+
+def _asked_wait(headers: Mapping[str, str]) -> float:
+    """Seconds that the server asks us to wait: a number, or a date held against its own clock."""
+    after = headers.get("retry-after", "").strip()
+    if after.isdecimal():
+        return min(float(after), LONGEST_ASKED_S)
+    try:
+        seconds = (parsedate_to_datetime(after) - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
+    except (TypeError, ValueError):
+        return 0.0
+    return min(max(seconds, 0.0), LONGEST_ASKED_S)
+
+
+def _answer(headers: Mapping[str, str], body: bytes) -> AnswerDoc | None:
+    decode = msgspec.msgpack.decode if "msgpack" in headers.get("content-type", "") else msgspec.json.decode
+    try:
+        return decode(body, type=AnswerDoc)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _problem(body: bytes) -> str:
@@ -177,23 +274,3 @@ def _problem(body: bytes) -> str:
         told = None
     found = told.get("detail") or told.get("title") if isinstance(told, dict) else None
     return str(found or body[:200].decode("utf-8", "replace"))
-
-
-class _SocketConnection(http.client.HTTPConnection):
-    def __init__(self, path: str, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
-def _connection(where: Address, timeout: float) -> http.client.HTTPConnection:
-    if where.socket:
-        return _SocketConnection(where.socket, timeout)
-    parts = urlsplit(where.url)
-    if parts.scheme == "https":
-        return http.client.HTTPSConnection(parts.hostname or "localhost", parts.port, timeout=timeout, context=ssl.create_default_context())
-    return http.client.HTTPConnection(parts.hostname or "localhost", parts.port, timeout=timeout)

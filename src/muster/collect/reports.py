@@ -3,99 +3,153 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from muster.collect.bounds import halves
 from muster.collect.clock import Clock
-from muster.wire.report import CaptureDoc, EventDoc, ListingDoc, NodeDoc, ReportDoc
+from muster.domain.model.errors import InputError
+from muster.wire.lanes import part, whole
+from muster.wire.report import AgentDoc, CaptureDoc, EventDoc, HeardDoc, ListingDoc, NodeDoc, ReportDoc
 
-SPLIT = 2 * 1024 * 1024
+SPLIT = 1024 * 1024
 """Bytes above which a report is split."""
 
-T = TypeVar("T", ListingDoc, EventDoc, CaptureDoc)
+_FRAME = 256
+"""Bytes that the small fields of a document take, generously."""
+
+Doc: TypeAlias = ListingDoc | HeardDoc | EventDoc | CaptureDoc
+T = TypeVar("T", ListingDoc | HeardDoc, EventDoc, CaptureDoc)
 
 _size = msgspec.msgpack.Encoder()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who reports, about which node. ``boot_id`` is the reporter's own boot."""
+    """Who reports, about which node. ``boot_id`` is the reporter's own boot; ``reporter_name`` the name it was given when it joined, where it did."""
 
     node: NodeDoc
     boot_id: str = ""
     agent_version: str = ""
     adapters: Mapping[str, str] = field(default_factory=dict)
+    reporter_name: str = ""
 
     @property
     def reporter(self) -> str:
         """The name under which it reports."""
-        return f"agent@{self.node.name}"
+        return self.reporter_name or f"agent@{self.node.name}"
 
 
 class Reports:
-    """Numbers the reports of one incarnation. ``mint`` gives a new incarnation's name."""
+    """Numbers the reports of one incarnation; threads may share it. ``mint`` gives a new incarnation's name."""
 
     def __init__(self, identity: Identity, clock: Clock, mint: Callable[[], str], split: int = SPLIT) -> None:
         self.identity = identity
         self._clock = clock
         self._mint = mint
         self._split = split
+        self._lock = threading.Lock()
         self.renew()
 
     def renew(self) -> None:
         """Begins a new incarnation, with a new numbering."""
-        self.incarnation = self._mint()
-        self.sequence = 0
+        with self._lock:
+            self.incarnation = self._mint()
+            self.sequence = 0
 
-    def build(self, listings: Sequence[ListingDoc], events: Sequence[EventDoc], captures: Sequence[CaptureDoc]) -> list[ReportDoc]:
-        """The reports that say all of it: one where it fits. A listing is never parted; captures go with it where there is room, else behind."""
+    def build(
+        self, rounds: Sequence[ListingDoc] | Sequence[HeardDoc], events: Sequence[EventDoc], captures: Sequence[CaptureDoc], agent: AgentDoc | None = None
+    ) -> list[ReportDoc]:
+        """The reports that say all of it: one where it fits. A round is never parted; captures go with it where there is room, else behind.
+
+        ``agent`` goes into the first.
+        """
         found = []
         rest = list(captures)
-        for part in _parts(listings, self._split):
-            used = sum(_bytes(each) for each in part)
+        for some in _parts(list[ListingDoc | HeardDoc](rounds), self._split):
+            used = sum(_bytes(each) for each in some)
             fit = [each for each in rest if (used := used + _bytes(each)) <= self._split]
             rest = [each for each in rest if each not in fit]
-            found.append(self._report(listings=part, captures=fit))
-        found.extend(self._report(captures=part) for part in _parts(rest, self._split))
-        found.extend(self._report(events=part) for part in _parts(events, self._split))
+            found.append(self._report(rounds=some, captures=fit))
+        found.extend(self._report(captures=some) for some in _parts(rest, self._split))
+        found.extend(self._report(events=some) for some in _parts(events, self._split))
+        if agent is not None:
+            found = found or [self._report()]
+            found[0].agent = agent
         return found
 
-    def _report(self, listings: Iterable[ListingDoc] = (), events: Iterable[EventDoc] = (), captures: Iterable[CaptureDoc] = ()) -> ReportDoc:
-        self.sequence += 1
-        who = self.identity
+    def smaller(self, report: ReportDoc) -> list[ReportDoc]:
+        """What a report that is too large for the server says, in two of it; empty where it cannot be parted."""
+        docs: list[Doc] = [*report.listings, *report.heard, *report.events, *report.captures]
+        pieces = [docs[: len(docs) // 2], docs[len(docs) // 2 :]] if len(docs) > 1 else [[each] for each in _cut(docs)]
+        return [self._of(piece, report) for piece in pieces]
+
+    def _of(self, docs: Iterable[Doc], like: ReportDoc) -> ReportDoc:
+        docs = list(docs)
+        made = self._report(
+            rounds=[each for each in docs if isinstance(each, ListingDoc | HeardDoc)],
+            events=[each for each in docs if isinstance(each, EventDoc)],
+            captures=[each for each in docs if isinstance(each, CaptureDoc)],
+        )
+        return msgspec.structs.replace(made, node=like.node, reporter=like.reporter)
+
+    def _report(self, rounds: Iterable[ListingDoc | HeardDoc] = (), events: Iterable[EventDoc] = (), captures: Iterable[CaptureDoc] = ()) -> ReportDoc:
+        with self._lock:
+            self.sequence += 1
+            incarnation, sequence = self.incarnation, self.sequence
+        who, rounds = self.identity, list(rounds)
         return ReportDoc(
             reporter=who.reporter,
-            incarnation=self.incarnation,
-            sequence=self.sequence,
+            incarnation=incarnation,
+            sequence=sequence,
             node=who.node,
             sent_at=self._clock.wall(),
             sent_mono=self._clock.mono(),
             boot_id=who.boot_id,
             agent_version=who.agent_version,
             adapters=dict(who.adapters),
-            listings=list(listings),
+            listings=[each for each in rounds if isinstance(each, ListingDoc)],
+            heard=[each for each in rounds if isinstance(each, HeardDoc)],
             events=list(events),
             captures=list(captures),
         )
 
 
+def _cut(docs: Sequence[Doc]) -> Sequence[Doc]:
+    """One round in two by its cards; nothing where that cannot be."""
+    for each in docs:
+        if isinstance(each, ListingDoc):
+            return halves(each)
+        if isinstance(each, HeardDoc):
+            try:
+                return [part(half) for half in halves(whole(each))]
+            except InputError:
+                return []
+    return []
+
+
 def _parts(docs: Sequence[T], limit: int) -> Iterator[list[T]]:
     """Runs of documents that stay below ``limit`` bytes; one that is larger stands alone."""
-    part: list[T] = []
+    some: list[T] = []
     used = 0
     for each in docs:
         size = _bytes(each)
-        if part and used + size > limit:
-            yield part
-            part, used = [], 0
-        part.append(each)
+        if some and used + size > limit:
+            yield some
+            some, used = [], 0
+        some.append(each)
         used += size
-    if part:
-        yield part
+    if some:
+        yield some
 
 
-def _bytes(doc: ListingDoc | EventDoc | CaptureDoc) -> int:
+def _bytes(doc: Doc) -> int:
+    if isinstance(doc, HeardDoc):
+        return len(doc.facts) + len(doc.numbers) + _FRAME
+    if isinstance(doc, CaptureDoc):
+        return len(doc.payload) + len(doc.stderr) + _FRAME
     return len(_size.encode(doc))

@@ -3,11 +3,13 @@
 
 One file per report: ``<order>-<lane>.report``, lane ``e`` for events and ``l`` for listings. A file is written beside and renamed, so it is whole or not there;
 one that cannot be read all the same is set aside once, and said. A report that the server cannot take is set aside as ``.aside`` and kept for a person.
+While the disk is full or broken, reports are held in memory, within a smaller bound, so that a server that answers still gets them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import stat
@@ -29,6 +31,9 @@ _BROKEN = ".broken"
 _ASIDE = ".aside"
 ASIDES = 64
 """Reports set aside that are kept; the oldest make room."""
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+HELD = 4 * 1024 * 1024
+"""Bytes of reports held in memory while they cannot be written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +47,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One report in the spool."""
+    """One report in the spool. ``body`` is set while it could not be written; ``since`` is the wall time of its writing."""
 
     order: int
     lane: str
     path: Path
     size: int
+    since: float
+    body: bytes = b""
 
 
 class Spool:
@@ -65,45 +72,78 @@ class Spool:
         self._lanes: dict[str, dict[int, Kept]] = {lane: {each.order: each for each in found if each.lane == lane} for lane in (LISTINGS, EVENTS)}
         self._next = max((each.order for each in found), default=0) + 1
         self.size = sum(each.size for each in found)
-        """Bytes of all files."""
+        """Bytes of all reports."""
+        self.held = 0
+        """Bytes of those that are in memory alone."""
+        self.dropped = 0
+        """Reports that the bounds, or a disk that failed, have cost so far."""
+        self._trouble = ""
+        self.came = threading.Event()
+        """Set when a report is added; whoever waits for it clears it."""
 
     def __len__(self) -> int:
         return sum(map(len, self._lanes.values()))
 
+    def since(self) -> float | None:
+        """The wall time at which the oldest report was written; None when there is none."""
+        with self._lock:
+            first = self._first()
+            return first.since if first else None
+
     def add(self, report: ReportDoc) -> bool:
-        """Writes a report, and drops old ones that no longer fit. False, and said, when it cannot be written."""
+        """Writes a report, and drops old ones that no longer fit. False when it cannot be written; it is held in memory then, where there is room."""
         with self._lock:
             return self._add(report, pack(report))
 
     def _add(self, report: ReportDoc, body: bytes) -> bool:
         lane = EVENTS if report.events else LISTINGS
         path = self._folder / f"{self._next:016d}-{lane}{_SUFFIX}"
-        try:
-            _write(path, body)
-        except OSError as error:
-            _log.error("report %s/%d is lost: %s: %s", report.incarnation, report.sequence, path, error.strerror)
-            return False
-        self._lanes[lane][self._next] = Kept(self._next, lane, path, len(body))
+        written = self._written(path, body, lane)
+        self._lanes[lane][self._next] = Kept(self._next, lane, path, len(body), report.sent_at, b"" if written else body)
         self._next += 1
         self.size += len(body)
+        self.held += 0 if written else len(body)
         self._fit()
-        return True
+        self.came.set()
+        return written
 
-    def oldest(self, now: float) -> tuple[Kept, ReportDoc] | None:
-        """The report to deliver next: the oldest that is not too old. ``now`` is wall time."""
+    def _written(self, path: Path, body: bytes, lane: str) -> bool:
+        """Writes the file. On a full disk an event pushes out listings, the oldest first."""
+        while True:
+            try:
+                _write(path, body)
+            except OSError as error:
+                oldest = next((each for each in self._lanes[LISTINGS].values() if not each.body), None)
+                if oldest is None or lane != EVENTS or error.errno not in _FULL:
+                    self._said(error)
+                    return False
+                self._drop(oldest, "the disk is full")
+                continue
+            if self._trouble:
+                _log.warning("reports are written to %s again", self._folder)
+            self._trouble = ""
+            return True
+
+    def _said(self, error: OSError) -> None:
+        text = error.strerror or str(error)
+        if text != self._trouble:
+            _log.error("reports cannot be written to %s: %s; the newest %d MiB are held in memory", self._folder, text, HELD // (1024 * 1024))
+        self._trouble = text
+
+    def oldest(self, now: float, mono: float = 0.0, boot_id: str = "") -> tuple[Kept, ReportDoc] | None:
+        """The report to deliver next: the oldest that is not too old. ``now`` is wall time; within a boot the monotonic clock tells the age."""
         with self._lock:
-            return self._oldest(now)
+            return self._oldest(now, mono, boot_id)
 
-    def _oldest(self, now: float) -> tuple[Kept, ReportDoc] | None:
+    def _oldest(self, now: float, mono: float, boot_id: str) -> tuple[Kept, ReportDoc] | None:
         while (kept := self._first()) is not None:
             report = self._read(kept)
             if report is None:
                 continue
-            age = now - report.sent_at
+            age = mono - report.sent_mono if boot_id and report.boot_id == boot_id else now - report.sent_at
             if age <= (self._limits.event_age if kept.lane == EVENTS else self._limits.listing_age):
                 return kept, report
-            _log.warning("report %s/%d is dropped undelivered: %.0f s old", report.incarnation, report.sequence, age)
-            self.done(kept)
+            self._drop(kept, f"{age:.0f} s old")
         return None
 
     def _first(self) -> Kept | None:
@@ -114,6 +154,8 @@ class Spool:
         """Forgets a report."""
         with self._lock:
             self._forget(kept)
+            if kept.body:
+                return
             try:
                 kept.path.unlink(missing_ok=True)
             except OSError as error:
@@ -125,6 +167,8 @@ class Spool:
             self._forget(kept)
             aside = kept.path.with_suffix(_ASIDE)
             with contextlib.suppress(OSError):
+                if kept.body:
+                    _write(kept.path, kept.body)
                 kept.path.replace(aside)
                 for old in sorted(self._folder.glob(f"*{_ASIDE}"))[:-ASIDES]:
                     old.unlink(missing_ok=True)
@@ -133,10 +177,11 @@ class Spool:
     def _forget(self, kept: Kept) -> None:
         if self._lanes[kept.lane].pop(kept.order, None) is not None:
             self.size -= kept.size
+            self.held -= len(kept.body)
 
     def _read(self, kept: Kept) -> ReportDoc | None:
         try:
-            return unpack(kept.path.read_bytes())
+            return unpack(kept.body or kept.path.read_bytes())
         except (msgspec.DecodeError, OSError, RecursionError, ValueError, MemoryError) as error:
             _log.warning("%s cannot be read and is set aside: %s", kept.path, str(error) or type(error).__name__)
         self._forget(kept)
@@ -145,10 +190,17 @@ class Spool:
         return None
 
     def _fit(self) -> None:
-        while self.size > self._limits.size and len(self) > 1:
-            first = next(iter((self._lanes[LISTINGS] or self._lanes[EVENTS]).values()))
-            _log.warning("the spool is full: %s is dropped undelivered", first.path.name)
-            self.done(first)
+        while len(self) > 1 and (self.size > self._limits.size or self.held > HELD):
+            held = self.held > HELD
+            lanes = ([each for each in self._lanes[lane].values() if each.body or not held] for lane in (LISTINGS, EVENTS))
+            self._drop(next(found[0] for found in lanes if found), "the spool is full")
+
+    def _drop(self, kept: Kept, why: str) -> None:
+        """Gives a report up undelivered."""
+        self.dropped += 1
+        if self.dropped == 1 or self.dropped % 100 == 0:
+            _log.warning("%s: %s is dropped undelivered; %d so far", why, kept.path.name, self.dropped)
+        self.done(kept)
 
     def _found(self) -> Iterator[Kept]:
         for path in sorted(self._folder.iterdir()):
@@ -156,22 +208,22 @@ class Spool:
             ours = path.suffix == _SUFFIX and order.isdecimal() and lane in (LISTINGS, EVENTS)
             if not ours and path.suffix not in (".part", _BROKEN):
                 continue
-            size = _size(path)
-            if size is not None and ours:
-                yield Kept(int(order), lane, path, size)
-            elif size is not None:
+            found = _file(path)
+            if found is not None and ours:
+                yield Kept(int(order), lane, path, found.st_size, found.st_mtime)
+            elif found is not None:
                 _remove(path)
 
 
-def _size(path: Path) -> int | None:
-    """Bytes of a regular file; None, and said, for anything else that has such a name."""
+def _file(path: Path) -> os.stat_result | None:
+    """What the system says of a regular file; None, and said, for anything else that has such a name."""
     try:
         found = path.lstat()
     except OSError as error:
         _log.warning("%s is passed over: %s", path, error.strerror)
         return None
     if stat.S_ISREG(found.st_mode):
-        return found.st_size
+        return found
     _log.warning("%s is no file and is passed over", path)
     return None
 

@@ -1,204 +1,249 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The use cases of the roll: take a report, take an operator's word, let time pass. Each reads, calls merge, and writes once."""
+"""The use cases of the roll: take reports, take an operator's word, let time pass. What comes of one batch is committed once.
+
+Rounds go two ways. One that says the facts its source said before only moves numbers. One with other facts goes through merge into history.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from muster.domain.decide.merge import Merged, Region, Roll, merge, tick
-from muster.domain.decide.merge.findings import make
-from muster.domain.decide.merge.state import Site
-from muster.domain.model.errors import InputError
-from muster.domain.model.names import NameKind, canonical
+from muster.domain.decide.merge import Roll
+from muster.domain.model.access import Speaker
+from muster.domain.model.errors import InputError, MusterError, Unavailable
 from muster.domain.model.policy import Policy
-from muster.domain.model.roll import Finding, FindingKind, Listing
+from muster.domain.model.roll import FindingKind, Listing, NodeNames
+from muster.services.arrivals import Arrivals, told
 from muster.services.events import place_events
-from muster.services.journal import Stored, entry, listing
+from muster.services.folding import Folding, id_names, node_names
+from muster.services.journal import keep_act, keep_listing, listing, seen_at
+from muster.services.older import placed
 from muster.services.operator import understand
-from muster.spi.store import Batch, CaptureRow, EventRow, FindingRow, Received, RollWriter, Said
+from muster.services.sources import digest
+from muster.services.windows import Copy
+from muster.spi.access import Bounds
+from muster.spi.store import CaptureRow, FindingRow, Heard, RollWriter
 from muster.wire import report as wire
-from muster.wire.report import ActDoc, AnswerDoc, ListingDoc, ReportDoc
+from muster.wire.lanes import facts, part, whole
+from muster.wire.report import ActDoc, AnswerDoc, FactsDoc, HeardDoc, ListingDoc, ReportDoc
+from muster.wire.sound import opened, sound
 
 APPLIED, DUPLICATE, REFUSED = "applied", "duplicate", "refused"
-_SITE = msgspec.msgpack.Decoder(Site)
-KEYS_KEPT = 50_000
-"""Report keys held in memory to answer doubles; older ones are asked of nobody and taken as new, which merge survives."""
 
 
 class Inventory:
-    """The writer's half of the roll. Single-threaded: the caller hands it one thing at a time."""
+    """The writer's half of the roll. Single-threaded: the caller hands it one thing at a time.
 
-    def __init__(self, writer: RollWriter, policy: Policy, now: float) -> None:
+    ``bounds`` says for whom a reporter may speak; ``quiet`` are seconds after the start in which nobody's silence is held against them, since nobody
+    could be heard before.
+    """
+
+    def __init__(self, writer: RollWriter, policy: Policy, now: float, *, bounds: Bounds | None = None, quiet: float = 0.0) -> None:
         self._writer = writer
         self._policy = policy
-        loaded = writer.load()
-        self._order = loaded.next_order
-        self._keys: OrderedDict[tuple[str, str, int], str] = OrderedDict(((r.reporter, r.incarnation, r.sequence), r.digest) for r in loaded.received)
-        self._open: dict[str, Finding] = {f.id: f for f in loaded.findings}
-        self._own: dict[str, Finding] = {f.id: f for f in loaded.findings if f.kind in (FindingKind.CLOCK_WRONG, FindingKind.SEQUENCE_CONFLICT)}
-        self._by_region: dict[str, set[str]] = {}
-        self._roll = _rebuild(loaded.said, loaded.base, policy)
-        self._commit(tick(self._roll, policy, now), now)
+        self._bounds = bounds
+        self._listening = now + quiet
+        self._lost = False
+        self._load(now)
+
+    def _load(self, now: float) -> None:
+        loaded = self._writer.load()
+        if old := placed(loaded, self._policy, now):
+            self._writer.commit(old)
+            loaded = self._writer.load()
+        self._arrivals = Arrivals(loaded.reporters)
+        for slot in loaded.slots:
+            self._arrivals.reach(slot.reporter, slot.incarnation, slot.sequence)
+        self._fold = Folding(self._writer, loaded, self._policy)
+        self._lost = False
+        if now >= self._listening:
+            self._fold.pass_time(now)
+            self._commit(now)
+
+    def take(self, posts: Sequence[tuple[Speaker, bytes]], now: float) -> list[AnswerDoc | MusterError]:
+        """Takes packed reports in, all in one commit; one answer for each, durable when this returns."""
+        answers: list[AnswerDoc | MusterError] = []
+        try:
+            self._ready(now)
+            for speaker, body in posts:
+                answers.append(self._post(speaker, body, now))
+            self._commit(now)
+        except Unavailable as error:
+            return [error] * len(posts)
+        return answers
+
+    def _post(self, speaker: Speaker, body: bytes, now: float) -> AnswerDoc | MusterError:
+        try:
+            doc = opened(body)
+            if self._bounds is not None:
+                self._bounds.check(speaker, doc.reporter, doc.node)
+            return self._report(doc, now)
+        except Unavailable:
+            self._lost = True
+            raise
+        except MusterError as error:
+            return error
 
     def report(self, doc: ReportDoc, now: float) -> AnswerDoc:
         """Takes a report: applied, a duplicate of one taken before, or refused because its number was used for other words."""
-        if doc.schema < 1:
-            raise InputError(f"schema {doc.schema} is not known", hint="this server reads schema 1 and newer")
-        key, digest = (doc.reporter, doc.incarnation, doc.sequence), wire.digest(doc)
-        known = self._keys.get(key)
-        if known == digest:
-            return AnswerDoc(DUPLICATE)
-        if known is not None:
-            about = f"{doc.reporter}: number {doc.sequence} of {doc.incarnation} came again with other words; a copied state file? Restart the agent there"
-            self._raise(make(FindingKind.SEQUENCE_CONFLICT, doc.reporter, about, now), now)
-            return AnswerDoc(REFUSED, about)
-        self._lower(FindingKind.SEQUENCE_CONFLICT, doc.reporter, now)
-        skew = self._clock(doc, now)
-        listings = sorted((listing(doc, each, skew, now) for each in doc.listings), key=lambda pair: pair[0].at)
-        received = Received(reporter=doc.reporter, incarnation=doc.incarnation, sequence=doc.sequence, digest=digest, received_at=now, answer=APPLIED)
-        self._take(listings, doc, received, now)
-        self._keys[key] = digest
-        while len(self._keys) > KEYS_KEPT:
-            self._keys.popitem(last=False)
-        return AnswerDoc(APPLIED)
+        self._ready(now)
+        answer = self._report(sound(doc), now)
+        self._commit(now)
+        return answer
 
     def act(self, doc: ActDoc, now: float, *, dry_run: bool = False) -> list[str]:
         """Takes an operator's word; returns the ids of the cards it changed. With ``dry_run`` those that it would change, and nothing is kept.
 
         Raises NotFound, Ambiguous, Conflict or InputError.
         """
-        said = understand(self._roll, doc, now)
-        resolved = msgspec.structs.replace(doc, card=dict(said.card), other=dict(said.other))
-        stored = Stored(None, resolved, None, doc.by, "", 0, now, now)
-        merged = merge(self._roll, said, self._order, self._policy, now)
-        touched = sorted({c.id for c in merged.cards} | set(merged.gone.values()))
-        if dry_run:
-            return touched
-        audit = {"at": now, "by": doc.by, "what": doc.what, **{k: v for k, v in msgspec.to_builtins(doc).items() if k not in ("by", "what") and v}}
-        self._commit(merged, now, said=[self._said(stored, "act")], audit=[audit])
+        self._ready(now)
+        said = understand(self._meant(doc), doc, now)
+        touched = self._fold.act(said, keep_act(doc, said), now, dry_run=dry_run)
+        if not dry_run:
+            self._fold.gathered.audit.append(_audit(doc, now))
+            self._commit(now)
         return touched
+
+    def _meant(self, doc: ActDoc) -> Roll:
+        """The parts of the site that an act may be about."""
+        names = id_names((*doc.card.items(), *doc.other.items()))
+        if doc.node:
+            names |= node_names(NodeNames(name=doc.node), self._policy) | {("node", doc.node)}
+        return self._fold.roll(names) if names else self._fold.everything()
 
     def tick(self, now: float) -> None:
         """Lets time pass."""
-        self._commit(tick(self._roll, self._policy, now), now)
+        self._ready(now)
+        if now >= self._listening:
+            self._fold.pass_time(now)
+            self._commit(now)
+
+    def hold(self, until: float) -> None:
+        """Holds nobody's silence against them before ``until``: the clock was set, or we were deaf."""
+        self._listening = max(self._listening, until)
 
     def acknowledge(self, finding: str, by: str, reason: str, now: float) -> FindingRow:
         """Marks an open finding as seen by a person."""
         return self._writer.acknowledge(finding, by, now, reason)
 
-    def _take(self, listings: Iterable[tuple[Listing, ListingDoc]], doc: ReportDoc, received: Received, now: float) -> None:
-        merged: Merged | None = None
-        said: list[Said] = []
-        for word, each in listings:
-            step = merge(self._roll if merged is None else merged.roll, word, self._order, self._policy, now)
-            stored = Stored(each, None, doc.node, doc.reporter, doc.incarnation, doc.sequence, word.at, now)
-            said.append(self._said(stored, "listing"))
-            merged = step if merged is None else _both(merged, step)
-        roll = self._roll if merged is None else merged.roll
-        events = place_events(roll, doc, self._policy)
+    def _report(self, doc: ReportDoc, now: float) -> AnswerDoc:
+        rounds = [*doc.heard, *(part(each) for each in doc.listings)]
+        known = [digest(each.facts) for each in rounds]
+        said = told(doc, rounds, known)
+        copy = self._arrivals.judge(doc, said)
+        if copy is Copy.SAME:
+            return AnswerDoc(DUPLICATE)
+        gathered = self._fold.gathered
+        if copy is Copy.OTHER:
+            about = f"{doc.reporter}: number {doc.sequence} of {doc.incarnation} came again with other words; a copied state file? Restart the agent there"
+            self._fold.standing.raise_own(FindingKind.SEQUENCE_CONFLICT, doc.reporter, about, now, gathered)
+            return AnswerDoc(REFUSED, about)
+        skew = self._clock(doc, now)
+        steps = [self._round(doc, each, seen, skew, now) for each, seen in zip(rounds, known, strict=True)]
+        self._fold.standing.lower_own(FindingKind.SEQUENCE_CONFLICT, doc.reporter, gathered)
+        wanted = [step.heard.capture for step in sorted(steps, key=lambda s: s.row.at) if step.taken(self._fold) and step.heard.capture]
+        if (row := self._arrivals.take(doc, said, skew, now, alone=all(step.light for step in steps) and bool(steps))) is not None:
+            gathered.reporters[doc.reporter] = row
+        if doc.events:
+            gathered.events.extend(place_events(self._fold.roll(_names_of(doc, self._policy)), doc, self._policy))
         captures = [_capture(doc, each) for each in doc.captures if hashlib.sha256(each.payload).hexdigest() == each.digest]
-        self._commit(merged or Merged(roll=roll), now, said=said, received=[received], events=events, captures=captures)
+        gathered.captures.extend(captures)
+        return AnswerDoc(APPLIED, wanted=[each for each in dict.fromkeys(wanted) if each not in {kept.digest for kept in captures}])
 
-    def _said(self, stored: Stored, kind: str) -> Said:
-        order, self._order = self._order, self._order + 1
-        return Said(order=order, at=stored.at, received_at=stored.received_at, kind=kind, body=stored.packed())
-
-    def _commit(
-        self,
-        merged: Merged,
-        now: float,
-        *,
-        said: Iterable[Said] = (),
-        received: Iterable[Received] = (),
-        events: Iterable[EventRow] = (),
-        captures: Iterable[CaptureRow] = (),
-        audit: Iterable[Mapping[str, Any]] = (),
-    ) -> None:
-        new, closed = self._findings(merged)
-        base = {i: msgspec.msgpack.encode(merged.roll.regions[i].base) for i in merged.folded} | dict.fromkeys(merged.dropped, b"")
-        batch = Batch(
-            at=now,
-            received=tuple(received),
-            said=tuple(said),
-            forget=tuple(order for orders in merged.folded.values() for order in orders),
-            base=base,
-            cards=merged.cards,
-            gone=merged.gone,
-            vanished=merged.vanished,
-            nodes_gone=merged.nodes_gone,
-            sources_gone=merged.sources_gone,
-            nodes=merged.nodes,
-            sources=merged.sources,
-            samples=merged.samples,
-            rebound=merged.rebound,
-            changes=merged.changes,
-            superseded=merged.superseded,
-            findings=tuple(new),
-            closed=tuple(closed),
-            events=tuple(events),
-            captures=tuple(captures),
-            audit=tuple(audit),
+    def _round(self, doc: ReportDoc, heard: HeardDoc, seen: bytes, skew: float, now: float) -> _Step:
+        """What there is to do for a round, found out before anything is done for the report: what does not fit is refused whole."""
+        at = seen_at(doc, heard, skew, now)
+        source = self._fold.sources.get((doc.reporter, heard.source, doc.node.name))
+        row = Heard(
+            slot=source.slot if source is not None else 0,
+            at=at,
+            received_at=now,
+            numbers=heard.numbers,
+            incarnation=doc.incarnation,
+            sequence=doc.sequence,
+            facts=seen,
+            capture=heard.capture,
         )
-        if any((batch.received, batch.said, batch.cards, batch.nodes, batch.sources, batch.changes, batch.findings, batch.closed, batch.audit)):
-            self._writer.commit(batch)
-        self._roll = merged.roll
-        self._remember(merged, new, closed)
-
-    def _findings(self, merged: Merged) -> tuple[list[Finding], list[str]]:
-        """Findings to write, and ids of those that hold no more. Those of untouched parts stay as they are."""
-        now_open = {f.id: f for f in merged.findings}
-        mine = {f for region in (*merged.touched, *merged.dropped) for f in self._by_region.get(region, set())}
-        whole = set(merged.touched) >= set(merged.roll.regions)
-        if whole and merged.touched:
-            mine = set(self._open) - set(self._own)
-        new = [f for f in now_open.values() if _news(self._open.get(f.id), f)]
-        return new, sorted(mine - now_open.keys())
-
-    def _remember(self, merged: Merged, new: list[Finding], closed: list[str]) -> None:
-        self._open.update({f.id: f for f in new})
-        for each in closed:
-            self._open.pop(each, None)
-        if len(merged.touched) == 1:
-            self._by_region[next(iter(merged.touched))] = {f.id for f in merged.findings}
-        elif merged.touched:
-            self._by_region = {}
-            for region in merged.touched:
-                nodes = merged.roll.regions[region].site.nodes
-                cards = merged.roll.regions[region].site.cards
-                self._by_region[region] = {f.id for f in merged.findings if f.node in nodes or any(c in cards for c in f.cards)}
-
-    def _raise(self, finding: Finding, now: float) -> None:
-        if finding.id not in self._own:
-            self._writer.commit(Batch(at=now, findings=(finding,)))
-            self._own[finding.id] = finding
-            self._open[finding.id] = finding
-
-    def _lower(self, kind: FindingKind, subject: str, now: float) -> None:
-        for each in [f for f in self._own.values() if f.kind is kind and f.subject == subject]:
-            self._writer.commit(Batch(at=now, closed=(each.id,)))
-            del self._own[each.id]
-            self._open.pop(each.id, None)
+        if len(heard.numbers) % 8:
+            raise InputError(f"round of {heard.source}: its numbers are cut", hint="float64, little endian, eight bytes each")
+        step = _Step(doc, heard, row, skew)
+        if source is None or not source.takes(seen, step.numbers, at):
+            step.read(now)
+        return step
 
     def _clock(self, doc: ReportDoc, now: float) -> float:
         """Seconds to add to the reporter's wall clock; 0 while it is within tolerance."""
         skew = now - doc.sent_at
+        gathered, standing = self._fold.gathered, self._fold.standing
         if abs(skew) <= self._policy.clock_tolerance:
-            self._lower(FindingKind.CLOCK_WRONG, doc.reporter, now)
+            standing.lower_own(FindingKind.CLOCK_WRONG, doc.reporter, gathered)
             return 0.0
         about = f"{doc.reporter}: its clock is {abs(skew):.0f} s {'behind' if skew > 0 else 'ahead'}; its times are corrected by that; set the clock there"
-        self._raise(make(FindingKind.CLOCK_WRONG, doc.reporter, about, now, evidence={"skew_s": round(skew, 3)}), now)
+        standing.raise_own(FindingKind.CLOCK_WRONG, doc.reporter, about, now, gathered, skew_s=round(skew, 3))
         return skew
 
+    def _ready(self, now: float) -> None:
+        """What is in memory and not in the store is nothing: after a failed commit all is read again."""
+        if self._lost:
+            self._load(now)
 
-def _news(old: Finding | None, new: Finding) -> bool:
-    return old is None or replace(new, opened_at=old.opened_at) != old
+    def _commit(self, now: float) -> None:
+        gathered = self._fold.gathered
+        if not gathered:
+            return
+        try:
+            self._writer.commit(gathered.batch(now))
+        except BaseException:
+            self._lost = True
+            raise
+        self._fold.committed()
+
+
+class _Step:
+    """One round of a report on its way."""
+
+    __slots__ = ("doc", "heard", "light", "numbers", "row", "skew", "whole")
+
+    def __init__(self, doc: ReportDoc, heard: HeardDoc, row: Heard, skew: float) -> None:
+        self.doc, self.heard, self.row, self.skew = doc, heard, row, skew
+        self.numbers = np.frombuffer(heard.numbers) if heard.numbers else np.zeros(0)
+        self.light = False
+        self.whole: tuple[FactsDoc, ListingDoc, Listing] | None = None
+
+    def read(self, now: float) -> tuple[FactsDoc, ListingDoc, Listing]:
+        """Makes a whole word of it. Raises InputError."""
+        told = facts(self.heard)
+        made = whole(self.heard, told)
+        word, _ = listing(self.doc, made, self.skew, now)
+        self.whole = told, made, word
+        return self.whole
+
+    def taken(self, fold: Folding) -> bool:
+        """Takes it in, by numbers alone where its source still allows it. True when it brought news."""
+        source = fold.sources.get((self.doc.reporter, self.heard.source, self.doc.node.name))
+        if source is not None and source.takes(self.row.facts, self.numbers, self.row.at):
+            row = replace(self.row, slot=source.slot, again=True)
+            fold.again(source, self.numbers, self.row.at, row)
+            self.light = True
+            return False
+        told, made, word = self.whole or self.read(self.row.received_at)
+        return fold.listing(word, keep_listing(self.doc, made, word), told, self.row)
+
+
+def _names_of(doc: ReportDoc, policy: Policy) -> set[tuple[str, str]]:
+    names = node_names(NodeNames(name=doc.node.name, machine_id=doc.node.machine_id, system=doc.node.system), policy)
+    return names | id_names(each for event in doc.events for each in event.ids)
+
+
+def _audit(doc: ActDoc, now: float) -> dict[str, Any]:
+    rest = {key: value for key, value in msgspec.to_builtins(doc).items() if key not in ("by", "what") and value}
+    return {"at": now, "by": doc.by, "what": doc.what, **rest}
 
 
 def _capture(doc: ReportDoc, each: wire.CaptureDoc) -> CaptureRow:
@@ -214,55 +259,3 @@ def _capture(doc: ReportDoc, each: wire.CaptureDoc) -> CaptureRow:
         cut=each.cut,
         payload=each.payload,
     )
-
-
-def _both(one: Merged, two: Merged) -> Merged:
-    """Two steps as one: the later record of a card wins, what was gone and came back is not gone."""
-    cards = {c.id: c for c in (*one.cards, *two.cards) if c.id not in two.gone}
-    findings = {f.id: f for f in two.findings}
-    if one.touched - two.touched - set(two.dropped):
-        findings = {f.id: f for f in (*one.findings, *two.findings)}
-    return replace(
-        two,
-        touched=(one.touched - set(two.dropped)) | two.touched,
-        cards=tuple(cards.values()),
-        gone={**one.gone, **two.gone},
-        nodes=tuple({n.id: n for n in (*one.nodes, *two.nodes)}.values()),
-        sources=tuple({(s.node, s.source): s for s in (*one.sources, *two.sources)}.values()),
-        samples=(*one.samples, *two.samples),
-        rebound=tuple({*one.rebound, *two.rebound}),
-        nodes_gone=tuple({*one.nodes_gone, *two.nodes_gone} - {n.id for n in (*one.nodes, *two.nodes)}),
-        sources_gone=tuple({*one.sources_gone, *two.sources_gone} - {(s.node, s.source) for s in two.sources}),
-        vanished=tuple(({*one.vanished, *two.vanished}) - cards.keys()),
-        changes=tuple(c for c in (*one.changes, *two.changes) if c.id not in two.superseded),
-        superseded=(*one.superseded, *two.superseded),
-        findings=tuple(findings.values()),
-        folded={**one.folded, **two.folded},
-        dropped=(*one.dropped, *two.dropped),
-    )
-
-
-def _rebuild(said: Iterable[Said], base: Mapping[str, bytes], policy: Policy) -> Roll:
-    """The roll from its bases and journal, in the order of arrival: the same steps give the same records and ids."""
-    roll = Roll()
-    policy = replace(policy, late_listings=sys.maxsize)  # nothing is folded into a base before the store can forget it in the same step
-    for i, body in base.items():
-        site = _SITE.decode(body)
-        roll = _with_region(roll, Region(id=i, base=site, site=site.copy()))
-    for each in sorted(said, key=lambda s: s.order):
-        word = entry(each)
-        roll = merge(roll, word.said, word.order, policy, word.said.received_at).roll
-    return roll
-
-
-def _with_region(roll: Roll, region: Region) -> Roll:
-    names: dict[tuple[str, str], str] = {}
-    for node in region.site.nodes.values():
-        for kind, value in (("system", node.system), ("machine_id", node.machine_id), ("name", canonical(NameKind.HOSTNAME, node.name))):
-            if value:
-                names[kind, value] = region.id
-        names.update({("name", former): region.id for former in node.former})
-    for card in region.site.cards.values():
-        for kind in (NameKind.VENDOR_UUID, NameKind.SERIAL):
-            names.update({(kind.value, value): region.id for value in card.names.get(kind, {})})
-    return Roll(regions={**roll.regions, region.id: region}, index={**roll.index, **names})

@@ -12,13 +12,13 @@ import msgspec
 
 from muster.domain.decide.merge import Entry
 from muster.domain.model.errors import InputError
-from muster.domain.model.roll import Act, ActKind, Listing, NodeNames, Witness
+from muster.domain.model.roll import Act, ActKind, Again, Listing, NodeNames, Same, Witness
 from muster.domain.model.source import Channel, Outcome, WitnessClass
 from muster.services.operator import typed
 from muster.spi.store import Said
 from muster.wire import report as wire
 from muster.wire.mapping import to_observations
-from muster.wire.report import ActDoc, ListingDoc, ReportDoc
+from muster.wire.report import ActDoc, HeardDoc, ListingDoc, ReportDoc
 
 LONGEST_CADENCE = 7 * 86400.0
 """Seconds; a source that speaks less often promises nothing worth waiting for."""
@@ -36,6 +36,8 @@ class Stored:
     sequence: int
     at: float
     received_at: float
+    again: tuple[tuple[wire.NodeDoc, str, float], ...] = ()
+    """Nodes and sources that said the same again, each until when."""
 
     def packed(self) -> bytes:
         """As the store keeps it: msgpack, compressed."""
@@ -44,13 +46,17 @@ class Stored:
 
 def listing(doc: ReportDoc, each: ListingDoc, skew: float, now: float) -> tuple[Listing, ListingDoc]:
     """A listing with its corrected time: by monotonic age where the boot is the same, else by the wall clock."""
+    at = seen_at(doc, each, skew, now)
+    return _domain(doc.node, doc.reporter, doc.incarnation, doc.sequence, each, at, now), each
+
+
+def seen_at(doc: ReportDoc, each: ListingDoc | HeardDoc, skew: float, now: float) -> float:
+    """The corrected time of seeing, never later than ``now``."""
     if not (math.isfinite(each.observed_mono) and math.isfinite(doc.sent_mono)):
         raise InputError(f"listing of {each.source}: its monotonic time is no number", hint="seconds of the reporter's monotonic clock")
     if each.boot_id == doc.boot_id and (each.observed_mono or doc.sent_mono):
-        at = doc.sent_at - max(0.0, doc.sent_mono - each.observed_mono) + skew
-    else:
-        at = each.observed_at + skew
-    return _domain(doc.node, doc.reporter, doc.incarnation, doc.sequence, each, min(at, now), now), each
+        return min(doc.sent_at - max(0.0, doc.sent_mono - each.observed_mono) + skew, now)
+    return min(each.observed_at + skew, now)
 
 
 def _domain(node: wire.NodeDoc, reporter: str, incarnation: str, sequence: int, each: ListingDoc, at: float, received_at: float) -> Listing:
@@ -106,6 +112,8 @@ def entry(said: Said) -> Entry:
             reason=doc.reason,
         )
         return Entry(stored.at, said.order, act)
+    if stored.again:
+        return Entry(stored.at, said.order, _again(stored))
     if stored.listing is None or stored.node is None:
         raise InputError(f"journal entry {said.order} is neither listing nor act", hint="the store is damaged: restore a backup")
     return Entry(
@@ -113,3 +121,24 @@ def entry(said: Said) -> Entry:
         said.order,
         _domain(stored.node, stored.reporter, stored.incarnation, stored.sequence, stored.listing, stored.at, stored.received_at),
     )
+
+
+def keep_again(word: Again) -> Stored:
+    """The journal form of what sources said again."""
+    told = tuple((wire.NodeDoc(name=s.node.name, machine_id=s.node.machine_id, system=s.node.system), s.source, s.at) for s in word.same)
+    return Stored(None, None, None, "", "", 0, word.at, word.received_at, told)
+
+
+def _again(stored: Stored) -> Again:
+    told = tuple(Same(node=NodeNames(name=n.name, machine_id=n.machine_id, system=n.system), source=source, at=at) for n, source, at in stored.again)
+    return Again(at=stored.at, received_at=stored.received_at, same=told)
+
+
+def keep_listing(doc: ReportDoc, each: ListingDoc, word: Listing) -> Stored:
+    """The journal form of a listing."""
+    return Stored(each, None, doc.node, doc.reporter, doc.incarnation, doc.sequence, word.at, word.received_at)
+
+
+def keep_act(doc: ActDoc, said: Act) -> Stored:
+    """The journal form of an operator's word, with the ids that it was found to mean."""
+    return Stored(None, msgspec.structs.replace(doc, card=dict(said.card), other=dict(said.other)), None, doc.by, "", 0, said.at, said.received_at)

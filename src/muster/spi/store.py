@@ -30,7 +30,7 @@ class Said:
     at: float
     received_at: float
     kind: str
-    """"listing" or "act"."""
+    """"listing", "act" or "again"."""
     body: bytes
     region: str = ""
     """The part of the site whose journal it stands in."""
@@ -73,6 +73,16 @@ class Layout:
     columns: Sequence[tuple[str, str, str, int]]
     width: int
     """How many numbers each `Heard` has."""
+    before: int = 0
+    """Where in ``Batch.heard`` it begins: of its slot, rounds from this index on are of this layout, those before it of the layout there was."""
+    before: int = 0
+    """Index in `Batch.heard` from which it holds; 0: for all rounds of its slot in this batch."""
+    promise: float = 0.0
+    """Seconds for which a word of this source holds."""
+    bounds: bytes = b""
+    """What the service holds new numbers against; kept with the layout and given back in `Slot`."""
+    node_names: tuple[str, str, str] = ("", "", "")
+    """What the node calls itself: name, machine id, system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +112,19 @@ class Slot:
     source: str
     reporter: str
     at: float
+    """Up to when the records have its words: its last full word, or "said again" that was folded (`Batch.folded_to`)."""
     received_at: float
     numbers: bytes
     incarnation: str
     sequence: int
     again_at: float | None
-    """Until when the last full word holds by repeats that were not journalled; None: the last word was a full one."""
+    """Until when its last full word holds, by rounds that said the same; None: it never said the same again."""
     facts: bytes
     region: str = ""
+    promise: float = 0.0
+    bounds: bytes = b""
+    node_names: tuple[str, str, str] = ("", "", "")
+    width: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +174,8 @@ class Batch:
     layouts: Sequence[Layout] = ()
     heard: Sequence[Heard] = ()
     """Rounds of numbers, in order of arrival; several of one source may stand in one batch."""
+    folded_to: Mapping[int, float] = field(default_factory=dict)
+    """Slots to the time up to which "said again" is in the records now: what the records say of these sources' words is of that time."""
     names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Names (kind, canonical value) to the part of the site that knows them; ("card", id) and ("node", id) too. An empty part takes a name away."""
     united: Mapping[str, str] = field(default_factory=dict)
@@ -219,6 +236,45 @@ class RegionRows:
 
     base: bytes
     said: Sequence[Said]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who may write."""
+
+    holder: str
+    token: int
+    """Grows with every taking."""
+    until: float
+    """When the holder meant to have renewed it, by its own clock."""
+
+
+class Lease(Protocol):
+    """The right to write. ``now`` is any clock of the caller that does not jump; a lease is gone when its row did not change for ``span`` seconds of it."""
+
+    span: float
+
+    def acquire(self, holder: str, now: float, *, certain: bool = False) -> bool:
+        """Takes it; False while another holds it: ask again. ``certain``: the caller knows by other means that the other is gone. Raises Unavailable."""
+
+    def renew(self, now: float) -> bool:
+        """To be called several times in each span. False when it is another's by now: what this server holds in memory is old. Raises Unavailable."""
+
+    def release(self) -> None:
+        """Gives it back. Raises Unavailable."""
+
+    def holder(self) -> Holder | None:
+        """Who has it; None when it is free. Raises Unavailable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditCheck:
+    """What became of the audit log: ``broken`` is the number of the first row that is not as it was written, None when all are."""
+
+    rows: int
+    """Rows that were found whole."""
+    broken: int | None = None
+    why: str = ""
 
 
 class RollWriter(Protocol):

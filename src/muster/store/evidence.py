@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +12,7 @@ from sqlalchemy import bindparam, delete, func, literal_column, select
 from muster.spi.store import CaptureRow
 from muster.store import mapping
 from muster.store.schema import captures, cards, current, findings, nodes
-from muster.store.statements import adding, compiled, each
+from muster.store.statements import Session, adding, compiled, each
 
 _ROOM = 0.9
 """Share of the budget that is filled after captures were dropped, so that not every batch has to look for more."""
@@ -28,19 +27,19 @@ _RESTS = tuple(compiled(select(column).distinct().where(column != bindparam("not
 _OPEN = compiled(select(findings.c.record).where(findings.c.closed_at.is_(None)))
 
 
-def write(connection: sqlite3.Connection, rows: Sequence[CaptureRow], budget: int) -> None:
+def write(session: Session, rows: Sequence[CaptureRow], budget: int) -> None:
     """Keeps the captures, then makes room when all of them together are over the budget."""
-    each(connection, _ADD, (_row(row) for row in rows))
-    (size,) = connection.execute(_SIZE).fetchone()
+    each(session, _ADD, (_row(row) for row in rows))
+    (size,) = session.execute(_SIZE).fetchone()
     if size > budget:
-        _make_room(connection, size - int(budget * _ROOM))
+        _make_room(session, size - int(budget * _ROOM))
 
 
-def drop_older(connection: sqlite3.Connection, than: float) -> int:
+def drop_older(session: Session, than: float) -> int:
     """Drops captures taken before ``than`` that nothing rests on; returns how many, 0 when none is left."""
-    used = _used(connection)
-    old = [digest for digest, _, taken_at in connection.execute(_BY_AGE) if taken_at < than and digest not in used]
-    return each(connection, _DROP, ({"digest_": digest} for digest in old)) if old else 0
+    used = _used(session)
+    old = [digest for digest, _, taken_at in session.execute(_BY_AGE) if taken_at < than and digest not in used]
+    return each(session, _DROP, ({"digest_": digest} for digest in old)) if old else 0
 
 
 def unpack(row: Any) -> CaptureRow:
@@ -65,20 +64,20 @@ def _row(capture: CaptureRow) -> dict[str, Any]:
     }
 
 
-def _make_room(connection: sqlite3.Connection, excess: int) -> None:
-    used = _used(connection)
-    by_age = [(digest, size) for digest, size, _ in connection.execute(_BY_AGE)]
+def _make_room(session: Session, excess: int) -> None:
+    used = _used(session)
+    by_age = [(digest, size) for digest, size, _ in session.execute(_BY_AGE)]
     dropped = []
     for digest, size in sorted(by_age, key=lambda each_one: each_one[0] in used):
         if excess <= 0:
             break
         dropped.append(digest)
         excess -= size
-    each(connection, _DROP, ({"digest_": digest} for digest in dropped))
+    each(session, _DROP, ({"digest_": digest} for digest in dropped))
 
 
-def _used(connection: sqlite3.Connection) -> frozenset[str]:
+def _used(session: Session) -> frozenset[str]:
     """Digests that words of today's records and open findings rest on."""
-    kept = [digests for statement in _RESTS for (digests,) in connection.execute(statement, {"nothing": ""})]
-    told = [record for (record,) in connection.execute(_OPEN)]
+    kept = [digests for statement in _RESTS for (digests,) in session.execute(statement, {"nothing": ""})]
+    told = [record for (record,) in session.execute(_OPEN)]
     return frozenset(" ".join(kept).split()) | frozenset('"'.join(told).split('"'))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -13,9 +12,9 @@ from sqlalchemy import bindparam, case, select, update
 from muster.domain.model.errors import Conflict, NotFound
 from muster.domain.model.roll import Change, Finding
 from muster.spi.store import Batch, EventRow, FindingRow
-from muster.store import mapping
-from muster.store.schema import audit, changes, events, findings
-from muster.store.statements import adding, compiled, dropping, each
+from muster.store import audit, mapping
+from muster.store.schema import changes, events, findings
+from muster.store.statements import Session, Statement, adding, compiled, dropping, each
 from muster.store.unread import Unread
 
 _BELIEVED = changes.c.superseded_at.is_(None)
@@ -31,19 +30,18 @@ _ACKNOWLEDGE = compiled(
     .where(findings.c.number == bindparam("number_"))
     .values(acknowledged_at=bindparam("acknowledged_at"), acknowledged_by=bindparam("acknowledged_by"), reason=bindparam("reason"))
 )
-_AUDIT = compiled(adding(audit))
 _REHOME = compiled(update(events).where(events.c.card == bindparam("old")).values(card=bindparam("new")))
 _OLD_EVENTS = dropping(events, events.c.last_at < bindparam("cut"))
 
 
-def _finding() -> str:
+def _finding() -> Statement:
     """An insert that brings the open finding of the same id up to date; one that was closed stays as it was, and a new row opens."""
     statement = adding(findings, without=["acknowledged_at", "closed_at"])
     taken = {name: statement.excluded[name] for name in ("record", "opened_at", "last_seen_at")}
     return compiled(statement.on_conflict_do_update(index_elements=[findings.c.id], index_where=_OPEN, set_=taken))
 
 
-def _event() -> str:
+def _event() -> Statement:
     statement = adding(events)
     new, old = statement.excluded, events.c
     taken = {
@@ -59,49 +57,48 @@ _FINDING = _finding()
 _EVENT = _event()
 
 
-def write(connection: sqlite3.Connection, batch: Batch) -> None:
+def write(session: Session, batch: Batch) -> None:
     """Brings in the batch's changes, findings, events and audit. What is disproved or closed goes first, so that what the batch believes stands."""
-    each(connection, _SUPERSEDE, ({"id_": old, "superseded_at": batch.at} for old in batch.superseded))
-    each(connection, _CHANGE, (_change_row(change) for change in batch.changes))
-    each(connection, _CLOSE, ({"id_": old, "closed_at": batch.at} for old in batch.closed))
-    each(connection, _FINDING, (_finding_row(finding, batch.at) for finding in batch.findings))
-    each(connection, _EVENT, (_event_row(event) for event in batch.events))
-    each(connection, _AUDIT, ({"at": entry.get("at", batch.at), "entry": mapping.text(entry)} for entry in batch.audit))
+    each(session, _SUPERSEDE, ({"id_": old, "superseded_at": batch.at} for old in batch.superseded))
+    each(session, _CHANGE, (_change_row(change) for change in batch.changes))
+    each(session, _CLOSE, ({"id_": old, "closed_at": batch.at} for old in batch.closed))
+    each(session, _FINDING, (_finding_row(finding, batch.at) for finding in batch.findings))
+    each(session, _EVENT, (_event_row(event) for event in batch.events))
+    audit.record(session, batch.audit, batch.at)
 
 
-def join(connection: sqlite3.Connection, gone: Mapping[str, str]) -> None:
+def join(session: Session, gone: Mapping[str, str]) -> None:
     """Gives the events of cards that are no more to the cards they were joined into."""
-    each(connection, _REHOME, ({"old": old, "new": new} for old, new in gone.items()))
+    each(session, _REHOME, ({"old": old, "new": new} for old, new in gone.items()))
 
 
-def open_findings(connection: sqlite3.Connection, unread: Unread) -> Sequence[Finding]:
+def open_findings(session: Session, unread: Unread) -> Sequence[Finding]:
     """Findings that stand and can be read, in the order in which they were found."""
-    rows = ({"number": number, "record": record} for number, record in connection.execute(_ALL_OPEN))
+    rows = ({"number": number, "record": record} for number, record in session.execute(_ALL_OPEN))
     return unread.readable("findings", ("number",), rows, lambda row: mapping.finding(row["record"]))
 
 
-def acknowledge(connection: sqlite3.Connection, finding: str, by: str, at: float, reason: str) -> FindingRow:
+def acknowledge(session: Session, finding: str, by: str, at: float, reason: str) -> FindingRow:
     """Marks the open finding as seen, and says so in the audit. Raises NotFound or Conflict."""
-    row = _found(connection, finding)
+    row = _found(session, finding)
     if row is None:
         raise NotFound(f"no finding {finding}", hint="`muster get findings` lists those that are open")
     if row["closed_at"] is not None:
         raise Conflict(f"finding {finding} is closed already", hint="nothing is left to acknowledge")
-    connection.execute(_ACKNOWLEDGE, {"number_": row["number"], "acknowledged_at": at, "acknowledged_by": by, "reason": reason})
+    session.execute(_ACKNOWLEDGE, {"number_": row["number"], "acknowledged_at": at, "acknowledged_by": by, "reason": reason})
     entry = {"at": at, "by": by, "what": "acknowledge", "finding": finding, "reason": reason}
-    connection.execute(_AUDIT, {"at": at, "entry": mapping.text(entry)})
+    audit.record(session, [entry], at)
     return mapping.finding_row({**row, "acknowledged_at": at, "acknowledged_by": by})
 
 
-def drop_older(connection: sqlite3.Connection, than: float) -> int:
+def drop_older(session: Session, than: float) -> int:
     """Drops some events that last happened before ``than``; returns how many, 0 when none is left."""
-    return connection.execute(_OLD_EVENTS, {"cut": than}).rowcount
+    return session.execute(_OLD_EVENTS, {"cut": than}).rowcount
 
 
-def _found(connection: sqlite3.Connection, finding: str) -> dict[str, Any] | None:
-    cursor = connection.execute(_FOUND, {"id_": finding})
-    row = cursor.fetchone()
-    return None if row is None else dict(zip((column[0] for column in cursor.description), row, strict=True))
+def _found(session: Session, finding: str) -> dict[str, Any] | None:
+    row = session.execute(_FOUND, {"id_": finding}).fetchone()
+    return None if row is None else dict(zip(findings.c.keys(), row, strict=True))
 
 
 def _change_row(change: Change) -> dict[str, Any]:

@@ -3,21 +3,32 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import BindParameter, Table, bindparam, case, delete, select, update
-from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy import BindParameter, Table, Text, bindparam, case, delete, literal_column, select, update
+from sqlalchemy.dialects.postgresql import Insert, insert
 
 from muster.domain.model.roll import CardRecord, NodeRecord
 from muster.store import essence, mapping
 from muster.store.schema import card_versions, cards, node_versions, nodes
-from muster.store.statements import adding, compiled, each
+from muster.store.statements import Session, adding, among, compiled, each, listing
 
 R = TypeVar("R", CardRecord, NodeRecord)
 
 _NEW_WITH_A_VERSION = {"digest", "learnt_from"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What the records of one commit have in common."""
+
+    at: float
+    number: int
+    """Of the commit."""
+    regions: Mapping[str, str]
+    """Ids to parts of the site; a record that is not among them stays in its own."""
 
 
 class Kept(Generic[R]):
@@ -26,37 +37,44 @@ class Kept(Generic[R]):
     def __init__(self, now: Table, then: Table, extra: Callable[[R], Mapping[str, Any]]) -> None:
         self._extra: Callable[[R], Mapping[str, Any]] = extra
         mine = now.c.id == bindparam("id_")
-        fresh: dict[str, Any] = {c.name: bindparam(c.name) for c in now.columns if c.name not in {"number", "id", *_NEW_WITH_A_VERSION}}
+        fresh: dict[str, Any] = {c.name: bindparam(c.name) for c in now.columns if c.name not in {"number", "id", "region", *_NEW_WITH_A_VERSION}}
+        region = bindparam("region", type_=Text())
+        fresh["region"] = case((region == literal_column("''"), now.c.region), else_=region)
         later = case((now.c.learnt_from < bindparam("learnt_from"), bindparam("learnt_from")), else_=now.c.learnt_from)
-        self._digest = compiled(select(now.c.digest).where(mine))
+        self._digests = compiled(select(now.c.id, now.c.digest).where(among(now.c.id, "ids")))
         self._add = compiled(adding(now))
         self._refresh = compiled(update(now).where(mine).values(fresh))
         self._turn = compiled(update(now).where(mine).values(fresh | {"digest": bindparam("digest"), "learnt_from": later}))
         self._close = compiled(_closing(now, then))
         self._drop = compiled(delete(now).where(mine))
 
-    def write(self, connection: sqlite3.Connection, records: Sequence[R], at: float) -> list[str]:
-        """Brings the records in, believed from ``at``; returns ids that were not there."""
+    def write(self, session: Session, records: Sequence[R], step: Step) -> list[str]:
+        """Brings the records in, believed from the time of the step; returns ids that were not there."""
+        if not records:
+            return []
+        last = {record.id: record for record in records}
+        known = dict(session.execute(self._digests, {"ids": listing(last)}).fetchall())
         new: list[dict[str, Any]] = []
         turned: list[dict[str, Any]] = []
         same: list[dict[str, Any]] = []
-        for record in {record.id: record for record in records}.values():
-            row = self._row(record, at)
-            known = connection.execute(self._digest, row).fetchone()
-            (new if known is None else same if known[0] == row["digest"] else turned).append(row)
-        each(connection, self._close, turned)
-        each(connection, self._turn, turned)
-        each(connection, self._refresh, same)
-        each(connection, self._add, new)
+        for record in last.values():
+            row = self._row(record, step)
+            digest = known.get(record.id)
+            (new if digest is None else same if digest == row["digest"] else turned).append(row)
+        each(session, self._close, turned)
+        each(session, self._turn, turned)
+        each(session, self._refresh, same)
+        each(session, self._add, new)
         return [row["id"] for row in new]
 
-    def drop(self, connection: sqlite3.Connection, ids: Iterable[str], at: float) -> None:
+    def drop(self, session: Session, ids: Iterable[str], at: float) -> None:
         """Closes the last version of records that are no more."""
         gone = [{"id_": old, "learnt_to": at} for old in ids]
-        each(connection, self._close, gone)
-        each(connection, self._drop, gone)
+        each(session, self._close, gone)
+        each(session, self._drop, gone)
 
-    def _row(self, record: R, at: float) -> dict[str, Any]:
+    def _row(self, record: R, step: Step) -> dict[str, Any]:
+        at = step.at
         return {
             "id": record.id,
             "id_": record.id,
@@ -67,6 +85,8 @@ class Kept(Generic[R]):
             "updated_at": at,
             "captures": " ".join(essence.captures(record)),
             "record": mapping.text(record),
+            "region": step.regions.get(record.id, ""),
+            "written": step.number,
             **self._extra(record),
         }
 

@@ -13,7 +13,7 @@ from muster.store.schema import HEAD
 
 
 def migrate(connection: Connection, name: str, found: str | None) -> None:
-    """Runs the revisions after ``found`` (None: an empty store) within the caller's transaction.
+    """Runs the revisions after ``found`` (None: an empty store) up to HEAD within the caller's transaction.
 
     Raises Unavailable when ``found`` is no revision that this version knows.
     """
@@ -26,4 +26,4 @@ def migrate(connection: Connection, name: str, found: str | None) -> None:
             f"{name} was written by a newer Muster (schema {found}); this one knows schemas up to {HEAD}",
             hint="upgrade Muster, or name the copy that was kept before the upgrade",
         )
-    command.upgrade(config, "head")
+    command.upgrade(config, HEAD)

@@ -1,22 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens a store: its file, its schema, its writer and its readers."""
+"""Opens a store: its file or database, its schema, its writer and its readers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from sqlalchemy import Connection, inspect, text
 
-from muster.domain.model.errors import Unavailable
-from muster.spi.store import RollReader, RollWriter
+from muster.domain.model.errors import InputError, Unavailable
+from muster.spi.enrolment import EnrolmentStore
+from muster.spi.store import AuditCheck, Lease, RollReader, RollWriter
+from muster.spi.users import UserStore
+from muster.store import audit
+from muster.store.access import AccessStore
 from muster.store.connections import LOST, Connections
+from muster.store.files import FileConnections
+from muster.store.leasing import WriterLease
 from muster.store.reader import Reader
 from muster.store.schema import HEAD, metadata
 from muster.store.troubles import told
 from muster.store.unread import Unread
+from muster.store.users import UserRows
 from muster.store.writer import CAPTURE_BUDGET, Writer
+
+Place: TypeAlias = "Path | str | None"
+"""A file, the URL of a PostgreSQL database, or None for a private store in memory."""
+SPAN = 10.0
+"""Seconds after which a lease that was not renewed may be taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,34 +42,60 @@ class Store:
     unread: Unread
     probe: Callable[[], None]
     """Writes a little. Raises Unavailable when the store cannot be written."""
+    lease: Lease
+    verify: Callable[[], AuditCheck]
+    """Goes over the whole audit log. Raises Unavailable when it cannot be read."""
+    users: UserStore
+    """Tokens of users."""
+    enrolment: EnrolmentStore
+    """Reporters that joined, and tokens to join by."""
 
     def close(self) -> None:
-        """Lets go of the file; a store in memory is forgotten."""
+        """Lets go of the file or the database; a store in memory is forgotten."""
         self.connections.close()
 
 
-def open_store(path: Path | None, *, capture_budget: int = CAPTURE_BUDGET) -> Store:
-    """The store at ``path``, made or brought to this version's schema where needed; None is a private one in memory.
+def open_store(place: Place, *, capture_budget: int = CAPTURE_BUDGET, lease_span: float = SPAN) -> Store:
+    """The store at ``place``, made or brought to this version's schema where needed; None is a private one in memory.
 
     ``capture_budget``: bytes of captures that are kept, as they are kept (packed).
-    Raises Unavailable when the file cannot be opened or a newer version wrote it.
+    Raises Unavailable when it cannot be opened or a newer version wrote it, InputError for a place that is none.
     """
-    connections = Connections(path)
+    connections = connect(place)
     try:
         with told(connections.name), connections.writing.begin() as connection:
-            _prepare(connection, connections.name, new=connections.new)
+            _prepare(connection, connections)
     except BaseException:
         connections.abandon()
         raise
     unread = Unread(connections.name)
-    writer = Writer(connections, capture_budget, unread)
-    return Store(writer, Reader(connections, unread), connections, unread, writer.probe)
+    lease = WriterLease(connections, lease_span)
+    writer = Writer(connections, capture_budget, unread, lease)
+    return Store(
+        writer, Reader(connections, unread), connections, unread, writer.probe, lease, lambda: audit.verify(connections), AccessStore(connections, lease.check)
+    )
 
 
-def _prepare(connection: Connection, name: str, *, new: bool) -> None:
+def connect(place: Place) -> Connections:
+    """Connections to the place, whatever its schema."""
+    if not isinstance(place, str):
+        return FileConnections(place)
+    if not place.startswith(("postgresql://", "postgres://")):
+        raise InputError("the store is a folder's file or the URL of a PostgreSQL database", hint="write postgresql://USER@HOST/DATABASE")
+    try:
+        from muster.store.postgres import PostgresConnections  # its driver is installed where it is used
+    except ImportError as error:
+        raise InputError("this installation lacks the driver of PostgreSQL", hint='install "musterroll[postgres]"') from error
+    return PostgresConnections(place)
+
+
+def _prepare(connection: Connection, connections: Connections) -> None:
+    name = connections.name
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(7460, 1)"))  # two servers that start at once do not both make the tables
     tables = set(inspect(connection).get_table_names())
-    found = _revision(connection, tables, name)
-    if found is None and not new:
+    found = revision(connection, tables, name)
+    if found is None and not connections.new:
         raise Unavailable(f"{name} is a database without a table: it has lost what it held", hint=LOST)
     if found != HEAD:
         from muster.store.migrating import migrate  # most starts find nothing to do and need not load it
@@ -66,7 +105,8 @@ def _prepare(connection: Connection, name: str, *, new: bool) -> None:
         raise Unavailable(f"{name} is damaged: it has no table {lost[0]}", hint=LOST)
 
 
-def _revision(connection: Connection, tables: set[str], name: str) -> str | None:
+def revision(connection: Connection, tables: set[str], name: str) -> str | None:
+    """The schema that the database has; None when it has no table. Raises Unavailable for a database that is not ours."""
     if not tables:
         return None
     if "alembic_version" not in tables:

@@ -8,19 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select, union_all
-from sqlalchemy.exc import OperationalError
 
 from muster.domain.model.errors import NotFound, Unavailable
 from muster.domain.model.roll import CardRecord, NodeRecord, SourceRecord, Word
-from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow
-from muster.store import essence, evidence, mapping
+from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh
+from muster.store import essence, evidence, freshness, mapping
 from muster.store.connections import Connections
 from muster.store.mapping import Row
-from muster.store.schema import aliases, audit, captures, card_versions, cards, changes, current, events, findings, minutes, node_versions, nodes, sources
-from muster.store.unread import UNREADABLE, Unread, lenient
+from muster.store.schema import aliases, audit, captures, card_versions, cards, changes, counters, current, events, findings, minutes, node_versions, nodes, sources
+from muster.store.statements import among
+from muster.store.unread import UNREADABLE, Unread
 
 _ID, _NUMBER, _VERSION = ("id",), ("number",), ("id", "learnt_from")
 """What a row is called by, where it cannot be read."""
+_VERSION_NOW = select(counters.c.value).where(counters.c.name == freshness.VERSION)
 
 
 class Reader:
@@ -29,6 +30,21 @@ class Reader:
     def __init__(self, connections: Connections, unread: Unread) -> None:
         self._connections = connections
         self._readable = unread.readable
+
+    def version(self) -> int:
+        """Number of the last commit that changed a record; 0 in an empty store."""
+        return sum(row["value"] for row in self._rows(_VERSION_NOW))
+
+    def fresh(self, after: int) -> Fresh:
+        """Cards written since commit ``after``; 0 asks for all."""
+        counted, written, gone = self._connections.rows(*freshness.asked(after))
+        version, floor = freshness.told(counted)
+        old = 0 < after < floor or after > version
+        if old:
+            counted, written, gone = self._connections.rows(*freshness.asked(0))
+            version, _ = freshness.told(counted)
+        found = self._readable("cards", _ID, written, lambda row: mapping.card(row["record"]), whole=old or not after)
+        return Fresh(version=version, cards=found, gone=[row["id"] for row in gone] if after and not old else [], regrounded=old)
 
     def cards(self, at: float | None = None, ids: Iterable[str] | None = None) -> list[CardRecord]:
         """Cards believed at ``at``, in order of creation."""
@@ -119,19 +135,12 @@ class Reader:
         return self._readable("audit", _NUMBER, self._rows(asked), lambda row: mapping.entry(row["entry"]))
 
     def _rows(self, asked: Any) -> list[dict[str, Any]]:
-        with self._connections.reading() as connection:
-            try:
-                return [dict(row) for row in connection.execute(asked).mappings()]
-            except OperationalError as error:
-                raw: Any = connection.connection.driver_connection
-                if "UTF-8" not in str(error.orig) or raw.text_factory is lenient:
-                    raise
-                raw.text_factory = lenient
-                return [dict(row) for row in connection.execute(asked).mappings()]
+        (rows,) = self._connections.rows(asked)
+        return rows
 
 
 def _of(asked: Select[Any], column: ColumnElement[Any], wanted: Sequence[str] | None) -> Select[Any]:
-    return asked if wanted is None else asked.where(column.in_(wanted))
+    return asked if wanted is None else asked.where(among(column, wanted))
 
 
 def _not_by(column: ColumnElement[Any], at: float) -> ColumnElement[bool]:
@@ -167,7 +176,7 @@ def _series_then(at: float, wanted: Sequence[str] | None) -> Select[Any]:
     )
     asked = select(current, *rolled).select_from(current).join(minutes, and_(minutes.c.series == current.c.number, minutes.c.minute == last.scalar_subquery()))
     if wanted is not None:
-        asked = asked.where(or_(current.c.card.in_(wanted), current.c.card.in_(select(aliases.c.new).where(aliases.c.old.in_(wanted)))))
+        asked = asked.where(or_(among(current.c.card, wanted), current.c.card.in_(select(aliases.c.new).where(among(aliases.c.old, wanted)))))
     return asked.order_by(current.c.number)
 
 

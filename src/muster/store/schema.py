@@ -6,9 +6,12 @@ Times are seconds since the epoch. Nothing here is particular to SQLite but hint
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text, UniqueConstraint
+from collections.abc import Iterable
+from typing import Any
 
-HEAD = "0001"
+from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text, UniqueConstraint, text
+
+HEAD = "0003"
 """The revision that these tables stand for."""
 
 NAMES = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "uq": "uq_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(column_0_N_name)s"}
@@ -24,6 +27,10 @@ def _text(name: str) -> Column[str]:
 
 def _time(name: str, *, maybe: bool = False) -> Column[float]:
     return Column(name, Double, nullable=maybe)
+
+
+def _region() -> Column[str]:
+    return Column("region", Text, nullable=False, server_default=text("''"))
 
 
 def _running(name: str = "number") -> Column[int]:
@@ -51,15 +58,51 @@ journal = Table(
     _time("received_at"),
     _text("kind"),
     Column("body", LargeBinary, nullable=False),
+    _region(),
+    Index(None, "region", "number"),
 )
 
-base = Table("base", metadata, Column("part", Text, primary_key=True), Column("state", LargeBinary, nullable=False))
+base = Table(
+    "base",
+    metadata,
+    Column("part", Text, primary_key=True),
+    Column("state", LargeBinary, nullable=False),
+    _time("due", maybe=True),
+)
+"""The parts of the site. An empty ``state``: nothing is folded yet. ``due`` is null where it was never told: such a part is loaded whole at start."""
+
+names = Table(
+    "names",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("value", Text, primary_key=True),
+    _text("region"),
+    Index(None, "region"),
+    sqlite_with_rowid=False,
+)
+"""Which part of the site knows a name."""
+
+reporters = Table(
+    "reporters",
+    metadata,
+    Column("reporter", Text, primary_key=True),
+    _text("incarnation"),
+    Column("high", BigInteger, nullable=False),
+    Column("recent", LargeBinary, nullable=False),
+    _time("received_at"),
+    _time("skew"),
+    *(_text(name) for name in ("agent_version", "boot_id", "node")),
+    Column("state", LargeBinary, nullable=False),
+)
+
+lease = Table("lease", metadata, Column("name", Text, primary_key=True), _text("holder"), Column("token", BigInteger, nullable=False), _time("until"))
+"""Who may write: ``token`` grows with every taking, ``holder`` is empty once it was given back."""
 
 counters = Table("counters", metadata, Column("name", Text, primary_key=True), Column("value", BigInteger, nullable=False))
-"""Numbers that must never be given out twice, whatever was dropped since."""
+"""Numbers that only grow: the next place of the journal, commits (``commit``), the last that changed a record (``version``), the last forgotten (``floor``)."""
 
 
-def _kept(name: str, *extra: Column[str]) -> tuple[Table, Table]:
+def _kept(name: str, *extra: Column[Any], more: Iterable[Column[Any]] = ()) -> tuple[Table, Table]:
     """A table of records as believed now, and one of what was believed before."""
     now = Table(
         name,
@@ -73,6 +116,8 @@ def _kept(name: str, *extra: Column[str]) -> tuple[Table, Table]:
         _time("updated_at"),
         _text("captures"),
         _text("record"),
+        _region(),
+        *more,
         UniqueConstraint("id"),
     )
     then = Table(
@@ -90,10 +135,25 @@ def _kept(name: str, *extra: Column[str]) -> tuple[Table, Table]:
     return now, then
 
 
-cards, card_versions = _kept("cards", _text("node"), _text("presence"))
+_written = Column("written", BigInteger, nullable=False, server_default=text("0"))
+cards, card_versions = _kept("cards", _text("node"), _text("presence"), more=[_written])
 nodes, node_versions = _kept("nodes")
 Index(None, cards.c.node)
 Index(None, cards.c.presence)
+Index(None, cards.c.region)
+Index(None, cards.c.written)
+Index(None, nodes.c.region)
+
+cards_gone = Table(
+    "cards_gone",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("written", BigInteger, nullable=False),
+    _time("at"),
+    Index(None, "written"),
+    Index(None, "at"),
+)
+"""Cards that are no more, with the commit that took them, for as long as those who keep columns of the roll may ask."""
 
 aliases = Table(
     "aliases",
@@ -221,4 +281,14 @@ captures = Table(
 )
 """``payload`` and ``stderr`` are zlib; ``size`` counts the bytes of both as they are kept."""
 
-audit = Table("audit", metadata, _running(), _time("at"), _text("entry"))
+audit = Table("audit", metadata, Column("number", Number, primary_key=True, autoincrement=False), _time("at"), _text("entry"), _text("digest"))
+"""Operator acts, one after the other without a gap: ``digest`` is over the digest before and the row. Triggers refuse to change or drop a row."""
+
+audit_head = Table(
+    "audit_head",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    _text("digest"),
+)
+"""The newest digest once more, so that rows cut off the end are missed."""

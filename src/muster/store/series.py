@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, case, false, literal_column, null, or_, select, true, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.dialects.postgresql import insert
 
 from muster.domain.model.roll import Sample
 from muster.store import mapping
 from muster.store.schema import current, minutes
-from muster.store.statements import adding, compiled, dropping, each
+from muster.store.statements import Session, Statement, adding, compiled, dropping, each
 
 MINUTE = 60
 
@@ -21,39 +20,39 @@ _SERIES = [current.c[name] for name in ("subject", "node", "source", "key")]
 _MINE = and_(*(column == bindparam(column.name) for column in _SERIES))
 
 
-def write(connection: sqlite3.Connection, samples: Sequence[Sample], rebound: Collection[str] = ()) -> None:
+def write(session: Session, samples: Sequence[Sample], rebound: Collection[str] = ()) -> None:
     """Brings samples in, in any order of time: the newest is current, each counts in its own minute.
 
     They are all that is current of ``rebound`` cards. Those that are no roll-up count in no minute: they did so before.
     """
-    silence(connection, rebound)
-    each(connection, _NEWEST, (_row(sample) for sample in samples if not sample.rollup))
+    silence(session, rebound)
+    each(session, _NEWEST, (_row(sample) for sample in samples if not sample.rollup))
     rows = [_row(sample) for sample in samples if sample.rollup]
     numbers = [row for row in rows if row["value"] is not None]
-    each(connection, _NEWEST, numbers)
-    each(connection, _NUMBER, numbers)
+    each(session, _NEWEST, numbers)
+    each(session, _NUMBER, numbers)
     for row in rows:
         if row["value"] is None:
-            connection.execute(_NEWEST, row)
-            connection.execute(_NEWS, row)
+            session.execute(_NEWEST, row)
+            session.execute(_NEWS, row)
 
 
-def silence(connection: sqlite3.Connection, cards: Iterable[str]) -> None:
+def silence(session: Session, cards: Iterable[str]) -> None:
     """Takes what was said of cards and their parts out of what is current; roll-ups stay."""
-    each(connection, _SILENCE, ({"card_": card} for card in cards))
+    each(session, _SILENCE, ({"card_": card} for card in cards))
 
 
-def join(connection: sqlite3.Connection, gone: Mapping[str, str]) -> None:
+def join(session: Session, gone: Mapping[str, str]) -> None:
     """Gives the newest words of cards that are no more to the cards they were joined into; roll-ups stay with the old subject."""
     rows = [{"old": old, "new": new} for old, new in gone.items()]
-    each(connection, _INHERIT, rows)
-    each(connection, _REHOME, rows)
-    silence(connection, gone)
+    each(session, _INHERIT, rows)
+    each(session, _REHOME, rows)
+    silence(session, gone)
 
 
-def drop_older(connection: sqlite3.Connection, than: float) -> int:
+def drop_older(session: Session, than: float) -> int:
     """Drops some roll-ups of minutes before ``than``; returns how many, 0 when none is left."""
-    return connection.execute(_DROP, {"cut": than}).rowcount
+    return session.execute(_DROP, {"cut": than}).rowcount
 
 
 def _row(sample: Sample) -> dict[str, Any]:
@@ -76,7 +75,7 @@ def _row(sample: Sample) -> dict[str, Any]:
     }
 
 
-def _newest() -> str:
+def _newest() -> Statement:
     statement = adding(current)
     new = statement.excluded
     taken: dict[str, Any] = {name: new[name] for name in ("card", "at", "live", "said", "value_at", "why_at", "capture")}
@@ -84,7 +83,7 @@ def _newest() -> str:
     return compiled(statement.on_conflict_do_update(index_elements=_SERIES, set_=taken, where=or_(new.at >= current.c.at, current.c.live.is_(False))))
 
 
-def _rolled(values: Mapping[str, ColumnElement[Any]], only: ColumnElement[bool]) -> str:
+def _rolled(values: Mapping[str, ColumnElement[Any]], only: ColumnElement[bool]) -> Statement:
     """An insert into the minute of the series that the row belongs to; a second one in the same minute is added to it."""
     statement = insert(minutes).from_select(["series", *values], select(current.c.number, *values.values()).where(_MINE, only))
     new, old = statement.excluded, minutes.c
@@ -109,19 +108,19 @@ def _kept_or(old: ColumnElement[Any], new: ColumnElement[Any], better: ColumnEle
     return case((or_(old.is_(None), better), new), else_=old if kept is None else kept)
 
 
-def _number() -> str:
+def _number() -> Statement:
     value: ColumnElement[Any] = bindparam("value")
     values = {"minute": bindparam("minute"), "count": literal_column("1"), "sum": value, "low": value, "high": value, "first": value, "last": value}
     return _rolled({**values, "first_at": bindparam("at"), "last_at": bindparam("at"), "said": null(), "value_at": null()}, true())
 
 
-def _news() -> str:
+def _news() -> Statement:
     nothing = {"count": literal_column("0"), "sum": literal_column("0.0"), "low": null(), "high": null(), "first": null(), "first_at": null(), "last": null()}
     values = {"minute": bindparam("minute"), **nothing, "last_at": bindparam("at"), "said": bindparam("said"), "value_at": bindparam("value_at")}
     return _rolled(values, current.c.changed_at == bindparam("at"))
 
 
-def _inherit() -> str:
+def _inherit() -> Statement:
     """The newest words of the old subject as the new one's, where it has none that is newer."""
     same = [c.name for c in current.columns if c.name not in {"number", "subject", "card"}]
     old = select(bindparam("new"), bindparam("new"), *(current.c[name] for name in same)).where(current.c.subject == bindparam("old"), current.c.live)
@@ -131,7 +130,7 @@ def _inherit() -> str:
     return compiled(statement.on_conflict_do_update(index_elements=_SERIES, set_=taken, where=or_(new.at > current.c.at, current.c.live.is_(False))))
 
 
-def _drop() -> str:
+def _drop() -> Statement:
     """Old roll-ups but the newest of each series, which still says what was so at the cut."""
     later = minutes.alias("later")
     superseded = select(later.c.series).where(later.c.series == minutes.c.series, later.c.minute > minutes.c.minute, later.c.minute <= bindparam("cut"))

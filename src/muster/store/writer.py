@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from sqlalchemy import bindparam, delete, select, update
 
 from muster.domain.model.errors import InputError, Unavailable
 from muster.domain.model.roll import SourceRecord
-from muster.spi.store import Batch, FindingRow, Loaded
-from muster.store import evidence, history, intake, mapping, series
-from muster.store.connections import Connections
-from muster.store.kept import CARDS, NODES
+from muster.spi.store import Batch, FindingRow, Loaded, RegionRows
+from muster.store import evidence, freshness, history, intake, mapping, series
+from muster.store.connections import Connections, InDoubt
+from muster.store.kept import CARDS, NODES, Step
+from muster.store.leasing import WriterLease
 from muster.store.schema import aliases, sources
-from muster.store.statements import compiled, each, replacing
-from muster.store.unread import Unread, lenient
+from muster.store.statements import Session, compiled, each, replacing
+from muster.store.unread import Unread
 
 CAPTURE_BUDGET = 256 * 1024 * 1024
 """Bytes of packed captures that are kept by default."""
@@ -40,52 +41,98 @@ _TRIMMED = {
 class Writer:
     """`RollWriter` over the writer's connection."""
 
-    def __init__(self, connections: Connections, capture_budget: int, unread: Unread) -> None:
+    def __init__(self, connections: Connections, capture_budget: int, unread: Unread, lease: WriterLease) -> None:
         self._connections = connections
         self._unread = unread
         self._budget = capture_budget
+        self._lease = lease
+        self._doubt = 0
+        """A commit of which it is not known whether it went through; 0: none."""
+        self.adrift = False
+        """True when a commit went through that its caller was told had not: what is in memory is not what is in the store, and only `load` helps."""
 
     def load(self) -> Loaded:
         """State at start."""
-        with self._connections.transaction() as connection:
-            try:
-                return self._loaded(connection)
-            except sqlite3.OperationalError as error:
-                if "UTF-8" not in str(error):
-                    raise Unavailable(f"{self._connections.name} is damaged ({error})", hint="keep the file, and put a backup in its place") from error
-                connection.text_factory = lenient
-                return self._loaded(connection)
+        with self._connections.transaction() as session:
+            loaded = self._connections.whole(session, self._loaded)
+        self._doubt, self.adrift = 0, False
+        return loaded
 
-    def _loaded(self, connection: sqlite3.Connection) -> Loaded:
+    def _loaded(self, session: Session) -> Loaded:
         return Loaded(
-            said=intake.said(connection),
-            base=intake.states(connection),
-            received=intake.keys(connection),
-            findings=history.open_findings(connection, self._unread),
-            next_order=intake.next_order(connection),
-            ids=dict(connection.execute(_ALIASES).fetchall()),
+            said=intake.said(session),
+            base=intake.states(session),
+            received=intake.keys(session),
+            findings=history.open_findings(session, self._unread),
+            next_order=intake.next_order(session),
+            ids=dict(session.execute(_ALIASES).fetchall()),
+            reporters=intake.heard_of(session),
+            due=intake.due(session),
+            # the store of gauges says here: slots=..., next_slot=...
         )
+
+    def region(self, part: str) -> RegionRows:
+        """What the part is rebuilt from. Raises NotFound."""
+        with self._connections.transaction() as session:
+            return intake.region(session, part)
+
+    def regions_of(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """The parts that know these names."""
+        with self._connections.transaction() as session:
+            return intake.regions_of(session, names)
 
     def commit(self, batch: Batch) -> None:
         """Writes the batch whole; it is on the disk when this returns. Raises Unavailable, and then nothing of it was written."""
-        with self._connections.transaction() as connection:
-            intake.write(connection, batch)
-            _write_roll(connection, batch)
-            series.write(connection, batch.samples, batch.rebound)
-            history.write(connection, batch)
-            if batch.captures:
-                evidence.write(connection, batch.captures, self._budget)
+        if not batch.audit and any(said.kind == "act" for said in batch.said):
+            raise ValueError("an act without an entry for the audit log")
+        number = 0
+        try:
+            with self._writing() as session:
+                number = freshness.number(session, batch)
+                self._write(session, batch, number)
+        except InDoubt:
+            self._doubt = number
+            if not self._settled():
+                raise Unavailable(f"{self._connections.name} was lost while it was written; nothing of it was kept", hint="try again") from None
+
+    def _write(self, session: Session, batch: Batch, number: int) -> None:
+        """The whole batch, in the order in which its parts need each other. The store of gauges writes ``layouts`` and ``heard`` here, before samples."""
+        intake.write(session, batch)
+        _write_roll(session, batch, number)
+        series.write(session, batch.samples, batch.rebound)
+        history.write(session, batch)
+        if batch.captures:
+            evidence.write(session, batch.captures, self._budget)
+
+    def _settled(self) -> bool:
+        """Whether the commit went through whose answer was lost. Raises Unavailable while nobody can tell."""
+        with self._connections.transaction() as session:
+            went = intake.counted(session, freshness.COMMIT) >= self._doubt
+        self._doubt = 0
+        return went
+
+    @contextmanager
+    def _writing(self) -> Iterator[Session]:
+        """A transaction of the one who may write. Raises Unavailable."""
+        if self._doubt:
+            self.adrift = self._settled()
+        if self.adrift:
+            raise Unavailable(f"{self._connections.name} holds more than this server remembers", hint="the server must load its state anew; restart it")
+        with self._connections.transaction() as session:
+            self._lease.check(session)
+            yield session
 
     def probe(self) -> None:
         """Writes a little, durable when it returns: the way to find out whether the store can be written again. Raises Unavailable."""
         self._connections.room()
-        with self._connections.transaction() as connection:
-            intake.count_probe(connection)
+        with self._writing() as session:
+            intake.count_probe(session)
 
     def acknowledge(self, finding: str, by: str, at: float, reason: str) -> FindingRow:
         """Marks an open finding as seen; seen again, the last to say so stands. Raises NotFound or Conflict."""
-        with self._connections.transaction() as connection:
-            return history.acknowledge(connection, finding, by, at, reason)
+        with self._writing() as session:
+            freshness.number(session, Batch(at=at, closed=[finding]))
+            return history.acknowledge(session, finding, by, at, reason)
 
     def trim(self, now: float, keep: Mapping[str, float]) -> int:
         """Drops what is older than ``keep`` seconds, by kind: minutes, events, captures, received. Returns rows dropped.
@@ -95,43 +142,38 @@ class Writer:
         unknown = keep.keys() - _TRIMMED.keys()
         if unknown:
             raise InputError(f"nothing called {', '.join(sorted(unknown))} is trimmed", hint=f"one of {', '.join(_TRIMMED)}")
+        self._drop(freshness.drop_older, now - freshness.REMEMBERED)
         return sum(self._drop(_TRIMMED[kind], now - age) for kind, age in keep.items())
 
-    def _drop(self, drop: Callable[[sqlite3.Connection, float], int], than: float) -> int:
+    def _drop(self, drop: Callable[[Session, float], int], than: float) -> int:
         """Drops part by part, each in a transaction of its own: a batch that waits goes between two of them."""
         total = 0
         while True:
-            with self._connections.transaction() as connection:
-                dropped = drop(connection, than)
+            with self._writing() as session:
+                dropped = drop(session, than)
             if not dropped:
                 return total
             total += dropped
 
 
-def _write_roll(connection: sqlite3.Connection, batch: Batch) -> None:
-    gone = {old: _last(new, batch.gone) for old, new in batch.gone.items()}
-    CARDS.drop(connection, [*gone, *batch.vanished], batch.at)
-    each(connection, _ALIAS_ON, ({"old": old, "new": new} for old, new in gone.items()))
-    each(connection, _ALIAS, ({"old": old, "new": new, "at": batch.at} for old, new in gone.items()))
-    series.join(connection, gone)
-    history.join(connection, gone)
-    series.silence(connection, batch.vanished)
-    each(connection, _ALIASES_OF, ({"new_": card} for card in batch.vanished))
-    back = CARDS.write(connection, batch.cards, batch.at)
-    each(connection, _ALIAS_GONE, ({"old_": card} for card in back))
-    NODES.drop(connection, batch.nodes_gone, batch.at)
-    NODES.write(connection, batch.nodes, batch.at)
-    each(connection, _SOURCE, (_source_row(source) for source in batch.sources))
-    each(connection, _SOURCE_GONE, ({"node_": node, "source_": source} for node, source in batch.sources_gone))
-
-
-def _last(card: str, gone: Mapping[str, str]) -> str:
-    """The end of a chain of joins made in one batch."""
-    seen = {card}
-    while (further := gone.get(card)) is not None and further not in seen:
-        card = further
-        seen.add(card)
-    return card
+def _write_roll(session: Session, batch: Batch, number: int) -> None:
+    step = Step(at=batch.at, number=number, regions=batch.regions)
+    gone = {old: intake.last(new, batch.gone) for old, new in batch.gone.items()}
+    CARDS.drop(session, [*gone, *batch.vanished], batch.at)
+    freshness.gone(session, [*gone, *batch.vanished], batch.at, number)
+    each(session, _ALIAS_ON, ({"old": old, "new": new} for old, new in gone.items()))
+    each(session, _ALIAS, ({"old": old, "new": new, "at": batch.at} for old, new in gone.items()))
+    series.join(session, gone)
+    history.join(session, gone)
+    series.silence(session, batch.vanished)
+    each(session, _ALIASES_OF, ({"new_": card} for card in batch.vanished))
+    back = CARDS.write(session, batch.cards, step)
+    each(session, _ALIAS_GONE, ({"old_": card} for card in back))
+    freshness.back(session, back)
+    NODES.drop(session, batch.nodes_gone, batch.at)
+    NODES.write(session, batch.nodes, step)
+    each(session, _SOURCE, (_source_row(source) for source in batch.sources))
+    each(session, _SOURCE_GONE, ({"node_": node, "source_": source} for node, source in batch.sources_gone))
 
 
 def _source_row(source: SourceRecord) -> dict[str, str]:

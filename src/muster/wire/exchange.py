@@ -24,12 +24,13 @@ class Audit(Struct):
 class ActRequest(Struct, omit_defaults=True):
     """What an operator says. ``card`` and ``other`` are a name that finds one card, or ids by kind for a card that the roll does not know yet.
 
+    ``by`` is who says it, where the server does not know it by a token: then it is whose token it is, and ``by`` counts only from an admin, as for whom.
     ``what``: set, store, retire, remove_source, same, not_same. In ``values`` null takes an earlier word back.
     With ``dry_run`` it is only tried: the answer is the same, and nothing is said.
     """
 
     what: str
-    by: Annotated[str, Meta(min_length=1, max_length=200)]
+    by: Annotated[str, Meta(max_length=200)] = ""
     card: str | dict[str, str] = ""
     other: str | dict[str, str] = ""
     node: str = ""
@@ -49,9 +50,9 @@ class ActAnswer(Struct):
 
 
 class AcknowledgeRequest(Struct, omit_defaults=True):
-    """Who has seen a finding, and why it may stand."""
+    """Who has seen a finding, where the server does not know it by a token, and why it may stand."""
 
-    by: Annotated[str, Meta(min_length=1, max_length=200)]
+    by: Annotated[str, Meta(max_length=200)] = ""
     reason: Annotated[str, Meta(max_length=2000)] = ""
 
 

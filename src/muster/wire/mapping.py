@@ -93,7 +93,7 @@ def to_observations(doc: ListingDoc) -> tuple[Observation, ...]:
 
 
 def _observation(doc: ObservationDoc) -> Observation | None:
-    if doc.level not in _LEVELS:
+    if doc.level not in LEVELS:
         return None
     subject = Subject(level=Level(doc.level), names=_names(doc.ids), parent=_names(doc.parent), ordinal=doc.ordinal)
     readings = {key: fit(key, reading) for key, each in doc.readings.items() if (reading := to_reading(each)) is not None}
@@ -203,7 +203,7 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\x00".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
-_LEVELS = frozenset(Level)
+LEVELS = frozenset(Level)
 _ROLES = frozenset(Role)
 _WHYS = frozenset(Why)
 _KINDS = frozenset(NameKind)

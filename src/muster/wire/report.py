@@ -182,6 +182,8 @@ class ActDoc(msgspec.Struct, omit_defaults=True):
     values: dict[str, Any] = {}
     place: str = ""
     reason: str = ""
+    asked_by: str = ""
+    """How the server knows who says it; for the audit."""
 
 
 _pack = msgspec.msgpack.Encoder(order="sorted")

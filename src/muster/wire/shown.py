@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from muster.domain.decide.choose import Shown
-from muster.domain.decide.view import CardView, PartView, Together, together
+from muster.domain.decide.view import CardView, PartView, Together, grown, together
 from muster.domain.model.attributes import ATTRIBUTES
 from muster.domain.model.moments import rfc3339
 from muster.domain.model.reading import Known
@@ -47,7 +47,7 @@ def card(shown: CardView, vendor: str | None, findings: Sequence[Finding], nodes
         devices=[device(shown, part, name) for part in shown.devices],
         partitions=[partition(shown, part, name) for part in shown.partitions],
         claims=[_claim(each, nodes, shown.now) for each in record.claims],
-        increase=dict(record.increase),
+        increase=grown(shown),
         details={_told_by(place, nodes): dict(told) for place, told in record.details.items()},
     )
 

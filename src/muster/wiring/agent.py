@@ -15,20 +15,27 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from muster.collect.agent import Agent, drain, run
 from muster.collect.clock import Clock
 from muster.collect.collector import Collector
 from muster.collect.delivery import LONGEST_WAIT_S, Delivery
+from muster.collect.evidence import Evidence
 from muster.collect.follow import Cursors, Follower
 from muster.collect.node import NodeAdapter, node_of
+from muster.collect.noted import FILE, Noted
+from muster.collect.notify import Notify
+from muster.collect.pace import tells_who
 from muster.collect.post import Address, Poster, address, discover
 from muster.collect.reports import Identity, Reports
-from muster.collect.spool import Limits, Spool
+from muster.collect.ring import Ring
+from muster.collect.spool import Spool
 from muster.collect.tell import Teller
+from muster.collect.weigh import memory, processor
 from muster.domain.model.errors import Conflict, InputError, Unavailable
 from muster.domain.model.observation import Interpretation
 from muster.domain.model.source import Capture, ReaderKind, Source
@@ -36,8 +43,10 @@ from muster.readers.real import RealReaders, real_readers
 from muster.readers.recorded import RecordedMachine, RecordedReader, load_machine
 from muster.spi.adapter import Adapter, Manifest
 from muster.spi.readers import Reader
-from muster.wire.report import NodeDoc
+from muster.wire.report import AgentDoc, NodeDoc
 from muster.wiring.adapters import adapter, claims, folders, known_vendors
+from muster.wiring.agent_settings import Settings as Settings
+from muster.wiring.release import Releases
 
 _log = logging.getLogger("muster.agent")
 
@@ -49,30 +58,8 @@ HERE_WAIT_S = 5.0
 ONCE_S = 30.0
 """Seconds that `--once` waits for the server."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What an agent is told. ``server`` empty: the one found on this machine; ``machine``: a recorded machine to speak for instead of this node."""
-
-    server: str = ""
-    machine: Path | None = None
-    state: Path | None = None
-    root: str = "/"
-    process_names: bool = False
-    outside: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=Limits)
-
-    @classmethod
-    def of(cls, environ: Mapping[str, str], server: str | None = None, machine: Path | None = None, state: Path | None = None) -> Settings:
-        """Settings from the environment (``MUSTER_SERVER``, ``MUSTER_ROOT``, ``MUSTER_ADAPTERS``, ``MUSTER_PROCESS_NAMES``), overridden by what is given."""
-        return cls(
-            server=server or environ.get("MUSTER_SERVER", ""),
-            machine=machine,
-            state=state,
-            root=environ.get("MUSTER_ROOT", "/"),
-            process_names=environ.get("MUSTER_PROCESS_NAMES", "") == "1",
-            outside=tuple(environ.get("MUSTER_ADAPTERS", "").split()),
-        )
+SELDOM_S = 120.0
+"""A source that is read more seldom than this is not read more often by a setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +108,14 @@ def sources(these: Sequence[Adapter], *kinds: ReaderKind) -> tuple[Source, ...]:
     return tuple(source for each in these for source in each.sources if source.reader in kinds)
 
 
-def eyes(machine: Path | None = None, outside: Sequence[str] = (), root: str = "/") -> Eyes:
-    """This node as it can be seen, or a recorded machine."""
+def eyes(machine: Path | None = None, outside: Sequence[str] = (), root: str = "/", *, search: Sequence[str] = (), cadence: float | None = None) -> Eyes:
+    """This node as it can be seen, or a recorded machine.
+
+    ``search`` are further folders for tools and libraries, ``cadence`` the seconds between two reads of what moves, where it is not to be each source's own.
+    """
     these: tuple[Adapter, ...] = (NodeAdapter(), *_loaded((*folders(), *(name for name in outside if name not in folders()))))
+    if search or cadence:
+        these = tuple(Sighted(each, tuple(_tuned(source, search, cadence) for source in each.sources)) for each in these)
     context = {"known_vendors": ",".join(known_vendors(these))}
     return _live(these, context, root) if machine is None else _recorded(these, context, load_machine(machine))
 
@@ -147,9 +139,16 @@ def _live(these: tuple[Adapter, ...], context: Mapping[str, str], root: str) -> 
     return Eyes(adapters=these, readers=readers, context=context, node=node, real=real, streams=sources(these, ReaderKind.STREAM))
 
 
+def _tuned(source: Source, search: Sequence[str], cadence: float | None) -> Source:
+    """The source with the folders and the pace of this node; who is there is asked as rarely as ever, and a stream has no pace."""
+    slow = source.reader is ReaderKind.STREAM or tells_who(source) or source.cadence.total_seconds() > SELDOM_S
+    pace = source.cadence if cadence is None or slow else timedelta(seconds=cadence)
+    return replace(source, search=(*search, *source.search), cadence=pace)
+
+
 @dataclass(frozen=True, slots=True)
 class Sighted:
-    """An adapter that has only the sources that a recorded machine has something of."""
+    """An adapter with sources of another choice: those that a recorded machine has something of, or as this node wants them read."""
 
     inner: Adapter
     sources: Sequence[Source]
@@ -235,14 +234,28 @@ def _alone(folder: Path) -> Iterator[None]:
     except OSError as error:
         os.close(handle)
         raise Conflict(f"another agent uses {folder}", hint="stop it, or name another folder with --state or MUSTER_STATE") from error
+    with contextlib.suppress(OSError):
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     try:
         yield
     finally:
         os.close(handle)
 
 
-def poster(settings: Settings, environ: Mapping[str, str]) -> Poster:
-    """The way to the server that is named, or to the one that runs here at the moment of posting."""
+def _member(folder: Path) -> Any:
+    try:
+        from muster.wiring.membership import Membership
+    except ImportError:
+        return None
+    return Membership.open(folder)
+
+
+def poster(settings: Settings, environ: Mapping[str, str], member: Any = None) -> Poster:
+    """The way to the server that is named, else to the one that was joined, else to the one that runs here at the moment of posting."""
+    if member is not None and not settings.server:
+        joined = member.address
+        return Poster(lambda: joined, member=member)
     named = address(settings.server) if settings.server else None
 
     def find() -> Address | None:
@@ -256,32 +269,93 @@ def run_agent(settings: Settings, environ: Mapping[str, str], *, once: bool = Fa
     folder = state_folder(settings, environ)
     if settings.machine is not None and not settings.machine.is_dir():
         raise InputError(f"{settings.machine} is no folder", hint="name a recorded machine, as `muster record` makes it")
-    post = poster(settings, environ)
+    member = _member(folder) if not settings.server else None
+    post = poster(settings, environ, member)
     with _alone(folder):
-        seen = eyes(settings.machine, settings.outside, settings.root)
+        seen = eyes(settings.machine, settings.outside, settings.root, search=settings.search, cadence=settings.cadence)
+        made = _made(settings, folder, seen, post, member.reporter if member else "")
+        notify = Notify(environ, CLOCK.mono)
         try:
-            return _run(settings, folder, seen, post, once, stop or _until_signal())
+            return _once(made, folder, stop or _until_signal()) if once else _on(made, folder, notify, stop or _until_signal())
         finally:
+            notify.stopping()
             seen.close()
+            post.close()
 
 
-def _run(settings: Settings, folder: Path, seen: Eyes, post: Poster, once: bool, stop: threading.Event) -> int:
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An agent and what belongs to it."""
+
+    agent: Agent
+    delivery: Delivery
+    spool: Spool
+    collector: Collector
+    follower: Follower | None
+
+
+def _made(settings: Settings, folder: Path, seen: Eyes, post: Poster, reporter: str) -> Made:
     boot = boot_id()
-    identity = Identity(node=seen.node, boot_id=boot, agent_version=version(), adapters={each.manifest.name: version() for each in seen.adapters})
+    adapters = {each.manifest.name: version() for each in seen.adapters}
+    identity = Identity(node=seen.node, boot_id=boot, agent_version=version(), adapters=adapters, reporter_name=reporter)
     reports = Reports(identity, CLOCK, lambda: uuid.uuid4().hex)  # noqa: TID251 - wiring mints ids
     spool = Spool(folder / "spool", settings.limits)
-    teller = Teller(boot, names=settings.process_names)
+    evidence = Evidence(Ring(folder / "ring", settings.room), clock=CLOCK)
     cursors = Cursors(folder / "cursors")
-    follower = Follower(seen.streams, seen.real.stream, cursors) if seen.real is not None and not once else None
-    streams = seen.streams if follower else ()
-    agent = Agent(seen.collector(), teller, reports, spool, CLOCK, follower=follower, cursors=cursors, streams=streams)
-    longest = LONGEST_WAIT_S if settings.server else HERE_WAIT_S
-    delivery = Delivery(spool, post, CLOCK, boot_id=boot, spread=_spread, renew=agent.renew, longest=longest, well=post.well)
-    if not once:
-        run(agent, delivery, CLOCK, stop, follower)
-        return 0
-    agent.once()
+    follower = Follower(seen.streams, seen.real.stream, cursors) if seen.real is not None else None
+    collector = seen.collector()
+    agent = Agent(
+        collector,
+        Teller(boot, evidence, names=settings.process_names),
+        reports,
+        spool,
+        CLOCK,
+        follower=follower,
+        cursors=cursors,
+        streams=seen.streams if follower else (),
+        weighed=lambda doc: _weighed(doc, delivery),
+    )
+    delivery = Delivery(
+        spool,
+        post,
+        CLOCK,
+        boot_id=boot,
+        spread=_spread,
+        renew=agent.renew,
+        longest=LONGEST_WAIT_S if settings.server or reporter else HERE_WAIT_S,
+        well=post.well,
+        smaller=reports.smaller,
+        wanted=agent.wanted,
+    )
+    return Made(agent, delivery, spool, collector, follower)
+
+
+def _weighed(doc: AgentDoc, delivery: Delivery) -> AgentDoc:
+    pid = os.getpid()
+    doc.refused, doc.memory, doc.cpu = delivery.refused, memory(pid), round(processor(pid), 2)
+    return doc
+
+
+def _on(made: Made, folder: Path, notify: Notify, stop: threading.Event) -> int:
+    """Reads and delivers until it is told to stop."""
+    noted = Noted(folder / FILE, CLOCK)
+    releases = Releases(folder, made.collector.release)
+    releases.listen()
+
+    def between() -> None:
+        notify.alive()
+        releases.look()
+
+    notify.ready()
+    run(made.agent, made.delivery, CLOCK, stop, made.follower, between=between, noted=lambda: noted.note(made.delivery, made.spool))
+    return 0
+
+
+def _once(made: Made, folder: Path, stop: threading.Event) -> int:
+    """Reads every source once and delivers."""
+    made.agent.once()
     until = CLOCK.mono() + ONCE_S
+    delivery = made.delivery
     if not drain(delivery, lambda: stop.is_set() or CLOCK.mono() > until):
         raise Unavailable(f"the reports wait in {folder / 'spool'}: {delivery.trouble or 'the server takes them slowly'}", hint="`muster server` starts one")
     return 1 if delivery.refused else 0

@@ -50,10 +50,12 @@ def hold(state: Path) -> IO[str]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket on a port of this machine. Raises InputError beyond loopback, Conflict for a port in use, NotAllowed for one that is not ours to take."""
-    address = _loopback(host)
+    """A socket on a port of this machine. Raises InputError for what is no address, Conflict for a port in use, NotAllowed for one that is not ours to take."""
+    address = address_of(host)
     listener = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if address.version == 6 and address.is_unspecified:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     try:
         listener.bind((str(address), port))
         listener.listen(128)
@@ -67,17 +69,13 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _loopback(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The address to listen on. Raises InputError for what is none."""
     try:
-        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
+        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
     except ValueError as error:
-        raise InputError(f"host {host!r} is no address", hint="leave it out, or give 127.0.0.1 or ::1") from error
-    if not address.is_loopback:
-        raise InputError(
-            f"will not listen on {host}: there is no sign-in yet, so whoever reaches the port could change the roll",
-            hint="leave --host out; from another machine use a tunnel: ssh -L 7460:127.0.0.1:7460 HOST",
-        )
-    return address
+        hint = "leave it out, or give an address of this machine, or 0.0.0.0 for all; names go into the setting `names`"
+        raise InputError(f"host {host!r} is no address", hint=hint) from error
 
 
 def listen_here(runtime: Path) -> socket.socket:

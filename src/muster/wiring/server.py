@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -18,18 +19,20 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
 
 import structlog
-import uvicorn
 
-from muster.domain.model.errors import MusterError, Unavailable
+from muster.domain.model.errors import MusterError
 from muster.domain.model.policy import Policy
 from muster.services.inventory import Inventory
+from muster.services.users import Tokens
 from muster.spi.store import RollWriter
 from muster.store import open_store
-from muster.wiring import holds
+from muster.wiring import holds, listening
 from muster.wiring.adapters import adapters, known_vendors
+from muster.wiring.authority import Authority
 from muster.wiring.desk import Desk, Keeper
 from muster.wiring.discovery import SOCKET, Found, announce, withdraw
 from muster.wiring.settings import ServerSettings
+from muster.wiring.web import PATIENCE, Web
 from muster.wiring.whole import whole
 from muster.wiring.written import Watched
 
@@ -39,8 +42,8 @@ MakeKeeper: TypeAlias = Callable[[RollWriter, Policy, float], Keeper]
 Ready: TypeAlias = "Callable[[Server], None] | threading.Event"
 """How the one who started a server is told that it answers."""
 STORE = "roll.sqlite"
-PATIENCE = 15.0
-"""Seconds in which a server starts or stops."""
+TIDY = 60.0
+"""Seconds between two looks at certificates and at which tokens were used."""
 
 log = structlog.get_logger("muster.server")
 
@@ -71,7 +74,8 @@ class Server:
         self._held = ExitStack()
         self._ending = threading.Event()
         self._wrong: dict[str, str] = {}
-        self._web: uvicorn.Server | None = None
+        self.authority: Authority | None = None
+        """The server's authority; None where it listens without TLS."""
         self._threads: dict[str, threading.Thread] = {}
 
     def start(self) -> None:
@@ -83,6 +87,7 @@ class Server:
 
     def _start(self) -> None:
         settings = self.settings
+        listening.check(settings)
         runtime = holds.folder(settings.runtime, "runtime", "--runtime", 0o755 if os.geteuid() == 0 else 0o700)
         tcp = self._held.enter_context(holds.listen(settings.host, settings.port))
         if not settings.in_memory:
@@ -91,10 +96,10 @@ class Server:
         unix = self._held.enter_context(holds.listen_here(runtime))
         self._held.callback((runtime / SOCKET).unlink, missing_ok=True)
         self._desk = self._open()
-        host, port = tcp.getsockname()[:2]
-        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self.url = listening.url(settings, tcp)
         self.socket = str(runtime / SOCKET)
-        self._serve_on([tcp, unix])
+        self.authority = listening.authority(settings, self._clock()) if listening.secure(settings) else None
+        self._serve_on(tcp, unix)
         self._thread("time", self._pass_time)
         self._held.callback(self._end_time)
         announce(runtime, Found(url=self.url, socket=self.socket, pid=os.getpid(), state=self._store_name(), version=running_version()))
@@ -112,6 +117,7 @@ class Server:
         known = adapters()
         words = frozenset(word.lower() for each in known for word in each.manifest.words)
         policy = self.settings.policy(frozenset(known_vendors(known)), words)
+        self._tokens = Tokens(store.users, os.urandom, listening.issuer(self.settings, listening.outgoing(self.settings)))
         with whole(store.connections.name, store.writer):
             keeper = self._make_keeper(self._writer, policy, self._clock())
         return Desk(
@@ -123,6 +129,9 @@ class Server:
             version=running_version(),
             well=self._not_well,
             notes=self._notes,
+            entrance=listening.entrance(self.settings),
+            users=self._tokens,
+            verify=store.verify,
         )
 
     @property
@@ -130,30 +139,18 @@ class Server:
         """The desk of a server that was started: for those who embed it."""
         return self._desk
 
-    def _serve_on(self, sockets: list[Any]) -> None:
-        config = uvicorn.Config(
-            self._door(self._desk), log_config=None, access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=5, backlog=128
-        )
-        web = self._web = uvicorn.Server(config)
-        self._thread("web", lambda: web.run(sockets=sockets))
-        self._held.callback(self._end_web)
-        until = time.monotonic() + PATIENCE
-        while not web.started:
-            if not self._threads["web"].is_alive() or time.monotonic() > until:
-                raise Unavailable("the web server does not start", hint="the log says more")
-            time.sleep(0.01)
-
-    def _end_web(self) -> None:
-        if self._web is not None:
-            self._web.should_exit = True
-        self._threads["web"].join(PATIENCE)
+    def _serve_on(self, tcp: socket.socket, unix: socket.socket) -> None:
+        web = Web(self._door(self._desk), [(tcp, self.authority.context() if self.authority else None), (unix, None)])
+        self._threads["web"] = web.thread
+        web.start()
+        self._held.callback(web.stop)
 
     def _thread(self, name: str, run: Callable[[], None]) -> None:
         self._threads[name] = threading.Thread(target=run, name=f"muster-{name}", daemon=True)
         self._threads[name].start()
 
     def _pass_time(self) -> None:
-        trimmed = time.monotonic()
+        trimmed = tidied = time.monotonic()
         while not self._ending.wait(self.settings.tick):
             trim = time.monotonic() - trimmed >= self.settings.trim
             try:
@@ -162,6 +159,9 @@ class Server:
                     trimmed = time.monotonic()
                     with self._desk.lock:
                         self._writer.trim(self._clock(), self.settings.keep())
+                if time.monotonic() - tidied >= TIDY:
+                    tidied = time.monotonic()
+                    self._tidy()
                 self._wrong.pop("time", None)
             except MusterError as error:
                 if "time" not in self._wrong:
@@ -169,6 +169,12 @@ class Server:
                 self._wrong["time"] = error.message
             with self._desk.lock:
                 self._writer.retry()
+
+    def _tidy(self) -> None:
+        """Certificates that end are made or taken anew, and it is written down which tokens were used."""
+        if self.authority is not None:
+            self.authority.refresh(self._clock())
+        self._tokens.flush(self._clock())
 
     def _end_time(self) -> None:
         self._ending.set()
@@ -180,8 +186,8 @@ class Server:
         return {**self._wrong, **store, **dead}
 
     def _notes(self) -> dict[str, str]:
-        unread = self._unread.told()
-        return {"store": unread} if unread else {}
+        unread, certificate = self._unread.told(), self.authority.trouble if self.authority else ""
+        return ({"store": unread} if unread else {}) | ({"certificate": certificate} if certificate else {})
 
     def stop(self) -> None:
         """Ends requests that run, time, and the store, in that order. A server that was not started is left as it is."""
@@ -211,7 +217,9 @@ def serve(
     server.start()
     before = _on_signals(ending)
     try:
-        log.info("serving", url=server.url, socket=server.socket, store=server._store_name(), version=running_version())
+        log.info("serving", url=server.url, socket=server.socket, store=server._store_name(), version=running_version(), **_authority(server))
+        if settings.plain_http_beyond_loopback:
+            log.warning("no TLS beyond loopback: whoever is on the way reads every token and every answer", setting="plain_http_beyond_loopback")
         if isinstance(ready, threading.Event):
             ready.set()
         elif ready is not None:
@@ -225,6 +233,10 @@ def serve(
         for number, handler in before.items():
             signal.signal(number, handler)
     return 1 if broken else 0
+
+
+def _authority(server: Server) -> dict[str, str]:
+    return {"authority": server.authority.fingerprint} if server.authority else {}
 
 
 def _on_signals(ending: threading.Event) -> dict[int, Any]:

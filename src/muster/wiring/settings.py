@@ -7,10 +7,10 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from muster.domain.model.errors import InputError
 from muster.domain.model.policy import Policy
@@ -20,13 +20,37 @@ PORT = 7460
 DAY = 86_400.0
 
 
+def _words(told: Any) -> Any:
+    """A text with commas as its words; an environment variable has no lists."""
+    if not isinstance(told, str):
+        return told
+    return tuple(word for word in (each.strip() for each in told.removeprefix("[").removesuffix("]").replace('"', "").split(",")) if word)
+
+
+Words: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
+
+
 class ServerSettings(BaseSettings):
     """What a server goes by. Times are seconds."""
 
     model_config = SettingsConfigDict(env_prefix="MUSTER_", extra="forbid", frozen=True, env_ignore_empty=True, hide_input_in_errors=True)
 
-    host: str = Field("127.0.0.1", description="Address to listen on; only addresses of this machine are allowed for now.")
+    host: str = Field("127.0.0.1", description="Address to listen on. Beyond loopback everybody needs a token, and everything goes over TLS.")
     port: int = Field(PORT, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
+    names: Words = Field((), description="Names under which the server is reached beside its machine's own: it answers to no others.")
+    tls_certificate: Path | None = Field(None, description="Certificate of your own, PEM with its chain; left out: the server makes one by its own authority.")
+    tls_key: Path | None = Field(None, description="Key of that certificate, PEM, readable by the server's user alone.")
+    plain_http_beyond_loopback: bool = Field(False, description="Serve without TLS beyond loopback: whoever is on the way reads every token.")
+    oidc_issuer: str = Field("", description="Where people sign in (OpenID Connect): the issuer's URL, as it calls itself.")
+    oidc_client_id: str = Field("", description="The name under which the issuer knows Muster; a public client with the device grant.")
+    oidc_roles: dict[str, str] = Field({}, description="Group to role (viewer, operator, admin); who is in several has the highest, who is in none stays out.")
+    oidc_groups_claim: str = Field("groups", min_length=1, description="Claim of the identity token with the groups.")
+    oidc_name_claim: str = Field("email", min_length=1, description="Claim by which people are called in the audit.")
+    outgoing_networks: dict[str, Words] = Field(
+        {}, description="Networks to which the server opens URLs, by kind (oidc, prometheus); left out: every address but loopback, link-local and metadata."
+    )
+    outgoing_http: Words = Field((), description="Kinds of URLs that may be opened without TLS.")
+    outgoing_ca: Path | None = Field(None, description="Certificates (PEM) that are trusted for URLs the server opens, instead of the system's.")
     state: Path = Field(default_factory=lambda: state_folder(os.environ), description="Folder of the store. Its parent must be there or makeable.")
     runtime: Path = Field(
         default_factory=lambda: runtime_folder(os.environ), description="Folder of the socket and of the file that tells clients where the server is."

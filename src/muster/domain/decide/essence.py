@@ -11,7 +11,7 @@ from muster.domain.model.attributes import ATTRIBUTES, Kind
 from muster.domain.model.roll import CardRecord, Claim, NodeRecord, PartRecord, Voice, Word
 
 _MOVING = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is not Kind.FACT)
-_APART = frozenset({"created_at", "presence_at", "increase", "details", "claims", "voices", "node_voices", "devices", "partitions"})
+_APART = frozenset({"created_at", "presence_at", "increase", "counted", "details", "claims", "voices", "node_voices", "devices", "partitions"})
 _CARD = tuple(f.name for f in fields(CardRecord) if f.name not in _APART)
 _NODE = tuple(f.name for f in fields(NodeRecord) if f.name not in {"created_at", "last_at", "voices"})
 

@@ -114,7 +114,7 @@ def stand(row: Lookup, id_: str, keys: Sequence[SortKey]) -> Place:
 def earlier(one: Place, other: Place, keys: Sequence[SortKey]) -> int:
     """Negative when ``one`` comes before ``other``, positive when after, 0 for the same place. A total order."""
     for key, left, right in zip(keys, one[0], other[0], strict=True):
-        a, b = _weight(left), _weight(right)
+        a, b = weight(left), weight(right)
         if a == b:
             continue
         if a[0] != b[0]:
@@ -123,7 +123,8 @@ def earlier(one: Place, other: Place, keys: Sequence[SortKey]) -> int:
     return (one[1] > other[1]) - (one[1] < other[1])
 
 
-def _weight(value: Any) -> tuple[int, Any]:
+def weight(value: Any) -> tuple[int, Any]:
+    """What a value is compared by: numbers before texts, and those before what has no place in an order (2)."""
     if isinstance(value, bool | int | float) and value == value:
         return 0, value
     if isinstance(value, str):

@@ -65,20 +65,29 @@ Apart = Mapping[str, Mapping[tuple[str, str], Mapping[str, Word]]]
 
 def view(card: CardRecord, apart: Apart, policy: Policy, now: float) -> CardView:
     """The card at ``now``, from its record and the gauges that are kept apart from it."""
-    voices = _with(card.voices, apart.get(card.id, {}), card)
-    voices = [_placed(v, card.node) for v in voices] + list(card.node_voices)
     return CardView(
         record=card,
         now=now,
-        readings=_readings(voices, policy, now, card),
+        readings=_readings(voices_of(card, apart), policy, now, card),
         devices=tuple(_part(p, apart, card, policy, now) for p in card.devices),
         partitions=tuple(_part(p, apart, card, policy, now) for p in card.partitions),
         seen_by=tuple(sorted({claim.source for claim in card.claims if claim.sees(now)})),
     )
 
 
+def voices_of(card: CardRecord, apart: Apart) -> list[Voice]:
+    """Who speaks of the card, with the words kept apart from it."""
+    voices = _with(card.voices, apart.get(card.id, {}), card)
+    return [_placed(v, card.node) for v in voices] + list(card.node_voices)
+
+
+def part_voices(part: PartRecord, apart: Apart, card: CardRecord) -> list[Voice]:
+    """Who speaks of a part of the card, with the words kept apart from it."""
+    return _with(part.voices, apart.get(part.id, {}), card)
+
+
 def _part(part: PartRecord, apart: Apart, card: CardRecord, policy: Policy, now: float) -> PartView:
-    return PartView(record=part, readings=_readings(_with(part.voices, apart.get(part.id, {}), card), policy, now, None))
+    return PartView(record=part, readings=_readings(part_voices(part, apart, card), policy, now, None))
 
 
 def _readings(voices: Sequence[Voice], policy: Policy, now: float, card: CardRecord | None) -> dict[str, Shown]:
@@ -102,6 +111,15 @@ def _placed(voice: Voice, node: str | None) -> Voice:
     if voice.node == node or not voice.node or not (voice.words.keys() & _OF_THE_PLACE):
         return voice
     return replace(voice, words={key: word for key, word in voice.words.items() if key not in _OF_THE_PLACE})
+
+
+def grown(card: CardView) -> dict[str, float]:
+    """Use of each counter since its first reading: what was counted when facts were last taken in, and what the counter has grown since."""
+    found: dict[str, float] = {}
+    for key, total in card.record.increase.items():
+        now, then = _number(card.readings.get(key)), card.record.counted.get(key)
+        found[key] = total + (now - then if now is not None and then is not None and now > then else 0)
+    return found
 
 
 def together(card: CardView) -> dict[str, Together]:

@@ -18,6 +18,24 @@ class Grade(StrEnum):
     """Lets others in: users, tokens, reporters."""
 
 
+class Part(StrEnum):
+    """A part of what a site knows: a token may be for reading some of them only."""
+
+    ROLL = "roll"
+    """Cards, devices, partitions, nodes, sources, adapters, and the roll in numbers."""
+    HISTORY = "history"
+    """What changed."""
+    FINDINGS = "findings"
+    EVENTS = "events"
+    CAPTURES = "captures"
+    """The bytes that values rest on."""
+    METRICS = "metrics"
+    AUDIT = "audit"
+    """Who did what."""
+    ACCESS = "access"
+    """Users, tokens, reporters."""
+
+
 class Reach(StrEnum):
     """For whom a reporter may speak."""
 
@@ -47,6 +65,10 @@ class User:
     via: str
     token: str = ""
     """Id of the token, for the audit."""
+    nodes: tuple[str, ...] = ()
+    """Patterns (``rack1-*``) of the names of the nodes that are seen and spoken of; empty: every node, and what stands on none."""
+    reads: frozenset[Part] = frozenset()
+    """Parts that may be read, and then nothing may be changed; empty: every part that the grade allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

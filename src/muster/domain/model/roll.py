@@ -13,7 +13,7 @@ from typing import Any
 
 from muster.domain.model.attributes import Level
 from muster.domain.model.observation import Observation, Role
-from muster.domain.model.reading import Why
+from muster.domain.model.reading import Reading, Why
 from muster.domain.model.source import Channel, Outcome, WitnessClass
 
 
@@ -167,6 +167,25 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Same:
+    """A source of a node that said at ``at`` the facts that it had said before."""
+
+    node: NodeNames
+    source: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """Sources of one part of the site that went on saying the same, each until when: one word for all that they said since their last full one."""
+
+    at: float
+    """The latest of those times."""
+    received_at: float
+    same: tuple[Same, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
     """What one source last said of one attribute: the last value that still counts and when it was last said, and the absence that came after it."""
 
@@ -260,6 +279,8 @@ class CardRecord:
     partitions: tuple[PartRecord, ...] = ()
     increase: Mapping[str, float] = field(default_factory=dict)
     """Use of each counter of the chosen source since its first reading, over resets."""
+    counted: Mapping[str, float] = field(default_factory=dict)
+    """The number at which each counter of ``increase`` stood when it was counted: what the counter has grown since is to be added."""
     disagree: tuple[tuple[str, str, str], ...] = ()
     """Gauges judged apart when last read close together: attribute and two sources (``node/source``)."""
     place: str = ""
@@ -351,5 +372,7 @@ class Sample:
     value: float | None
     """A number, for the roll-ups; None when the value is no number or there is none."""
     word: Word
+    reading: Reading | None = None
+    """The reading as it was told: by it a number is found in the lane of numbers."""
     rollup: bool = True
     """False when this only says again what is current (a card was joined or folded anew): no point of the roll-ups."""

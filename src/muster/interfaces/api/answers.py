@@ -11,9 +11,9 @@ from muster.wiring.desk import Desk
 
 
 def desk_of(request: Request) -> Desk:
-    """The desk that the application stands on."""
+    """The desk that the application stands on, as the user sees it who asks."""
     desk: Desk = request.app.state.desk
-    return desk
+    return desk.of(request.state.user)
 
 
 AtDesk = Annotated[Desk, Depends(desk_of)]
@@ -21,11 +21,13 @@ AtDesk = Annotated[Desk, Depends(desk_of)]
 _PROBLEM = {"content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 _TROUBLES = {
     400: "What was given cannot be used",
+    401: "Not signed in",
     403: "Not allowed",
     404: "Nothing of that name",
     409: "The state forbids it",
     413: "Too large",
     415: "Another media type is wanted",
+    429: "Too often",
     421: "This server does not answer to that host name",
     500: "An unexpected error",
     503: "Something does not answer now",
@@ -38,9 +40,9 @@ def ref(name: str) -> dict[str, Any]:
 
 
 def answers(schema: dict[str, Any], about: str, *troubles: int, media: str = "application/json") -> dict[str, Any]:
-    """The keyword arguments of a route that answers ``schema`` or one of the problems ``troubles`` (400, 421, 500 and 503 always)."""
+    """The keyword arguments of a route that answers ``schema`` or one of the problems ``troubles`` (400, 401, 403, 421, 429, 500 and 503 always)."""
     responses: dict[int | str, dict[str, Any]] = {200: {"description": about, "content": {media: {"schema": schema}}}}
-    for status in sorted({*troubles, 400, 421, 500, 503}):
+    for status in sorted({*troubles, 400, 401, 403, 421, 429, 500, 503}):
         responses[status] = {"description": _TROUBLES[status], **_PROBLEM}
     return {"responses": responses, "response_model": None}
 

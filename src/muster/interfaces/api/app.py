@@ -11,11 +11,14 @@ from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muster.interfaces.api import cards, changes, findings, parts, places, problems, summary, writing
+from muster.interfaces.api import audit, cards, changes, findings, parts, places, problems, summary, tokens, writing
 from muster.interfaces.api.answers import SELECTED, page_schema
+from muster.interfaces.api.guard import check, guard
+from muster.interfaces.api.identity import Attempts, Identity, Refusals
 from muster.interfaces.api.params import known_only
 from muster.wire import documents as d
 from muster.wire import exchange as x
+from muster.wire import sign_in as s
 from muster.wire.report import AnswerDoc, ReportDoc
 from muster.wiring.desk import Desk
 
@@ -25,7 +28,8 @@ HOSTS = frozenset({"localhost", "muster"})
 _LISTS = ("Card", "Device", "Partition", "Node", "Source", "Adapter", "Finding", "Change", "Event")
 _DOCUMENTS: tuple[type[msgspec.Struct], ...] = (
     d.ValueReading, d.AbsentReading, d.Card, d.Device, d.Partition, d.Node, d.Source, d.Adapter, d.Finding, d.Change, d.Event, d.CaptureInfo, d.Series,
-    d.Summary, x.Audit, x.ActRequest, x.ActAnswer, x.AcknowledgeRequest, x.Health, x.Version, x.Problem, ReportDoc, AnswerDoc,
+    d.Summary, x.Audit, x.ActRequest, x.ActAnswer, x.AcknowledgeRequest, x.Health, x.Version, x.Problem, s.Whoami, s.UserToken,
+    s.UserTokenRequest, s.UserTokenMade, s.SignInRequest, s.AuditEntry, s.AuditCheck, ReportDoc, AnswerDoc,
 )  # fmt: skip
 
 
@@ -46,13 +50,16 @@ def build(desk: Desk, hosts: frozenset[str] = HOSTS) -> FastAPI:
         redoc_url=None,
         openapi_url="/openapi.json",
         redirect_slashes=False,
-        dependencies=[Depends(known_only)],
+        dependencies=[Depends(guard), Depends(known_only)],
     )
     app.state.desk = desk
+    app.state.refusals, app.state.attempts = Refusals(), Attempts()
     problems.install(app)
-    for room in (cards, parts, places, changes, findings, writing, summary):
+    for room in (cards, parts, places, changes, findings, writing, tokens, audit, summary):
         app.include_router(room.router)
-    app.add_middleware(HostGuard, hosts)
+    check(app)
+    app.add_middleware(Identity, desk, app.state.refusals, app.state.attempts)
+    app.add_middleware(HostGuard, hosts | desk.entrance.names)
     return app
 
 
@@ -78,7 +85,14 @@ def schemas() -> dict[str, Any]:
     """Schemas by name."""
     _, components = msgspec.json.schema_components(_DOCUMENTS, ref_template="#/components/schemas/{name}")
     pages = {f"{name}Page": page_schema(name) for name in _LISTS}
-    return {**components, **pages, "AuditList": writing.AUDIT_LIST, "Selected": SELECTED}
+    return {
+        **components,
+        **pages,
+        "AuditList": writing.AUDIT_LIST,
+        "AuditEntryList": audit.ENTRY_LIST,
+        "UserTokenList": tokens.TOKEN_LIST,
+        "Selected": SELECTED,
+    }
 
 
 class HostGuard:
@@ -90,15 +104,17 @@ class HostGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes on what is for us."""
-        if scope["type"] == "http" and not self._own(self._host(scope)):
-            told = problems.answer(421, "wrong_host", "this server answers only to the names of its own machine", hint="use http://127.0.0.1 or the socket")
+        if scope["type"] == "http" and not self._own(self._host(scope), scope):
+            hint = "use http://127.0.0.1 or the socket; a name that is the server's own belongs into its setting `names`"
+            told = problems.answer(421, "wrong_host", "this server answers only to its own names", hint=hint)
             await told(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _own(self, host: str) -> bool:
+    def _own(self, host: str, scope: Scope) -> bool:
+        """True for a name of ours, loopback, and the very address that the request was sent to."""
         try:
-            return host in self._hosts or ip_address(host.strip("[]")).is_loopback
+            return host in self._hosts or (found := ip_address(host.strip("[]"))).is_loopback or found == ip_address((scope.get("server") or ("",))[0])
         except ValueError:
             return False
 

@@ -28,11 +28,13 @@ STATUS: tuple[tuple[type[MusterError], int], ...] = (
 )
 CODES = {
     400: "bad_request",
+    401: "not_signed_in",
     404: "not_found",
     405: "method_not_allowed",
     413: "too_large",
     415: "unsupported_media_type",
     421: "wrong_host",
+    429: "too_many_attempts",
 }
 OWN = {"not_ready": 503, "unexpected": 500}
 """Codes of answers that are no error of a request."""

@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "adapter": (f"{_HERE}.adapter:adapter", "List, check and begin adapters."),
     "agent": (f"{_HERE}.agent:agent", "Report this machine to a server."),
     "server": (f"{_HERE}.server:server", "Run the server."),
+    "export": (f"{_HERE}.export:export", "Metrics for Prometheus, OpenTelemetry and remote write."),
     "demo": (f"{_HERE}.demo:demo", "A small site on this machine, and its story."),
     "config": (f"{_HERE}.config:config", "Each setting, and where it comes from."),
     "completion": (f"{_HERE}.completion:completion", "Completion for bash, zsh or fish."),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
-from muster.domain.decide.merge.roll import Entry, Merged, Region, Roll, merge, tick
+from muster.domain.decide.merge.rest import at_rest, next_due
+from muster.domain.decide.merge.roll import Entry, Merged, Region, Roll, known_names, merge, names_of, restore, tick
 
-__all__ = ["Entry", "Merged", "Region", "Roll", "merge", "tick"]
+__all__ = ["Entry", "Merged", "Region", "Roll", "at_rest", "known_names", "merge", "names_of", "next_due", "restore", "tick"]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Container
 
 from muster.domain.decide.merge.acts import act
+from muster.domain.decide.merge.again import again
 from muster.domain.decide.merge.groups import Group, groups, node_readings
 from muster.domain.decide.merge.join import split
 from muster.domain.decide.merge.match import Moment, Point, match
@@ -18,7 +19,7 @@ from muster.domain.decide.merge.state import STRONG, Card, Node, Place, Site, Sp
 from muster.domain.decide.merge.values import dissent, take
 from muster.domain.model.names import NameKind
 from muster.domain.model.policy import Policy
-from muster.domain.model.roll import Act, Happening, Listing, Rung
+from muster.domain.model.roll import Act, Again, Happening, Listing, Rung
 from muster.domain.model.source import Channel, Outcome
 
 JUST_AFTER = 0.001
@@ -28,9 +29,13 @@ _WORSE = frozenset(
 )
 
 
-def apply(site: Site, said: Listing | Act, order: int, policy: Policy) -> list[Point]:
+def apply(site: Site, said: Listing | Act | Again, order: int, policy: Policy) -> list[Point]:
     """Applies one word in its turn; returns what it measured, bound to its subjects."""
     at = said.at
+    if isinstance(said, Again):
+        again(site, said, (at, order), policy)
+        site.n, site.clock = (at, order), max(site.clock, at)
+        return []
     advance(site, at, said.received_at, policy)
     site.n = (at, order)
     site.clock = max(site.clock, at)

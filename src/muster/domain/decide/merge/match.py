@@ -27,6 +27,7 @@ class Point:
     place: Place
     key: str
     value: Any
+    reading: Reading
 
 
 @dataclass(slots=True)
@@ -47,7 +48,7 @@ class Moment:
         for key, reading in readings.items():
             entry = ATTRIBUTES.get(key)
             if entry is not None and entry.kind is not Kind.FACT:
-                self.points.append(Point(owner, place, key, reading.value if isinstance(reading, Known) else None))
+                self.points.append(Point(owner, place, key, reading.value if isinstance(reading, Known) else None, reading))
 
 
 @dataclass(slots=True)

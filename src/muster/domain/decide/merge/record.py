@@ -107,6 +107,7 @@ def card_record(site: Site, card: Card, policy: Policy, now: float, views: froze
     """The card as it is stored."""
     node = site.nodes.get(card.node or "") if card.presence not in _NO_PLACE else None
     here = {p: c for p, c in card.claims.items() if node is not None and p[0] == node.id and not c.void}
+    used = increase(site, card, policy, now)
     return CardRecord(
         id=card.id,
         role=role(site, card),
@@ -129,7 +130,8 @@ def card_record(site: Site, card: Card, policy: Policy, now: float, views: froze
         node_voices=tuple(operator_voice(node.operator, node.id)) if node else (),
         devices=tuple(_part(site, p, policy) for p in card.devices),
         partitions=tuple(_part(site, p, policy) for p in card.partitions),
-        increase=increase(site, card, policy, now),
+        increase={key: use.total for key, use in used.items()},
+        counted={key: use.last for key, use in used.items()},
         disagree=tuple(sorted(key for key, apart in card.near.items() if apart)),
         place=card.shelf.place if card.shelf else "",
         details={"/".join(place): told for place, told in sorted(card.details.items()) if place in site.speakers and not site.speakers[place].removed},

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from muster.domain.decide.essence import essence
 from muster.domain.decide.merge.apply import advance, apply
 from muster.domain.decide.merge.findings import findings
 from muster.domain.decide.merge.match import Point
@@ -19,7 +20,7 @@ from muster.domain.decide.merge.state import STRONG, Card, Site, digest
 from muster.domain.decide.merge.words import said_at
 from muster.domain.model.names import NameKind, canonical, names_nothing
 from muster.domain.model.policy import Policy
-from muster.domain.model.roll import Act, CardRecord, Change, Finding, Listing, NodeNames, NodeRecord, Sample, SourceRecord, Word
+from muster.domain.model.roll import Act, Again, CardRecord, Change, Finding, Listing, NodeNames, NodeRecord, Sample, SourceRecord, Word
 
 CHECKPOINT = 24
 """Words between two checkpoints of a part."""
@@ -31,7 +32,7 @@ class Entry:
 
     at: float
     order: int
-    said: Listing | Act
+    said: Listing | Act | Again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +81,11 @@ class Merged:
     """Journal entries that went into the base of a part."""
     dropped: tuple[str, ...] = ()
     """Parts that were united with another."""
+    news: bool = False
+    """More than times and moving numbers changed."""
 
 
-def merge(roll: Roll, said: Listing | Act, order: int, policy: Policy, now: float) -> Merged:
+def merge(roll: Roll, said: Listing | Act | Again, order: int, policy: Policy, now: float) -> Merged:
     """Takes one word into the roll. Pure: the same roll and word give the same answer."""
     names = _names(said, policy)
     found = _regions(roll, said, names)
@@ -129,7 +132,18 @@ def tick(roll: Roll, policy: Policy, now: float) -> Merged:
         sources=tuple(s for m in parts for s in m.sources),
         changes=tuple(c for m in parts for c in m.changes),
         findings=tuple(open_now),
+        news=bool(parts),
     )
+
+
+def restore(part: str, base: Site | None, said: Sequence[Entry], policy: Policy) -> Region:
+    """A part of the site from the state before its journal and its journal, which is told again in the order of arrival."""
+    start = base if base is not None else Site()
+    region = Region(id=part, base=start, site=start.copy())
+    for entry in sorted(said, key=lambda e: e.order):
+        now = entry.said.received_at
+        region, _ = _insert(region, entry, policy, now) if entry.at < region.site.clock else _append(region, entry, policy, now)
+    return region
 
 
 def _append(region: Region, entry: Entry, policy: Policy, now: float) -> tuple[Region, list[Point]]:
@@ -263,13 +277,39 @@ def _beside(site: Site, other: Site) -> None:
     site.drift.update(other.drift)
 
 
-def _names(said: Listing | Act, policy: Policy) -> set[tuple[str, str]]:
+def known_names(site: Site) -> set[tuple[str, str]]:
+    """All names by which a word finds this part: of its nodes (also their ids and former names), and strong ids of its cards (also their ids)."""
+    names: set[tuple[str, str]] = set()
+    for node in site.nodes.values():
+        told = (("node", node.id), ("system", node.system), ("machine_id", node.machine_id), ("name", canonical(NameKind.HOSTNAME, node.name)))
+        names.update((kind, value) for kind, value in told if value)
+        names.update(("name", former) for former in node.former)
+    for card in site.cards.values():
+        names.add(("card", card.id))
+        for kind in STRONG:
+            names.update((kind.value, value) for value in card.names.get(kind, {}))
+    names.update(("card", old) for old in site.gone)
+    return names
+
+
+def names_of(said: Listing | Act | Again, policy: Policy) -> set[tuple[str, str]]:
+    """Names in a word by which its part of the site is found; cards and nodes by our ids too."""
+    names = _names(said, policy)
+    if not isinstance(said, Act):
+        return names
+    by_id = {("card", value) for kind, value in names if kind == "id"}
+    return {name for name in names if name[0] != "id"} | by_id | ({("node", said.node)} if said.node else set())
+
+
+def _names(said: Listing | Act | Again, policy: Policy) -> set[tuple[str, str]]:
     """Node names and strong ids in a word, as the index has them."""
     if isinstance(said, Act):
         node = NodeNames(name=said.node) if said.node else None
         ids = [(k, v) for given in (said.card, said.other) for k, v in given.items()]
         strong = {(k, canonical(NameKind(k), str(v))) for k, v in ids if k in STRONG} | {("id", v) for k, v in ids if k == "id"}
         return strong | (_node_names(node, policy) if node else set())
+    if isinstance(said, Again):
+        return {name for each in said.same for name in _node_names(each.node, policy)}
     found = _node_names(said.node, policy)
     for observation in said.observations:
         for name in (*observation.subject.names, *observation.subject.parent):
@@ -283,7 +323,7 @@ def _node_names(names: NodeNames, policy: Policy) -> set[tuple[str, str]]:
     return {(kind, value) for kind, value in (("system", system), ("machine_id", machine), ("name", name)) if value}
 
 
-def _regions(roll: Roll, said: Listing | Act, names: Iterable[tuple[str, str]]) -> list[str]:
+def _regions(roll: Roll, said: Listing | Act | Again, names: Iterable[tuple[str, str]]) -> list[str]:
     found = {roll.index[n] for n in names if n in roll.index}
     if isinstance(said, Act):
         weak = [(k, canonical(NameKind(k), str(v))) for given in (said.card, said.other) for k, v in given.items() if k != "id" and k not in STRONG]
@@ -312,11 +352,14 @@ def _difference(old: Site, new: Site, policy: Policy, now: float, *, whole: bool
     before = {c.id for card in old.cards.values() for c in card.history}
     changes = {c.id: c for card in new.cards.values() for c in card.history}
     superseded = tuple(sorted(before - changes.keys()))
+    fresh = tuple(sorted((c for i, c in changes.items() if i not in before), key=lambda c: (c.at, c.subject)))
+    vanished = tuple(sorted(i for i in old.cards if i not in new.cards and i not in new.gone))
+    gone = {i: new.gone[i] for i in new.gone if old.gone.get(i) != new.gone[i]}
     rebound = tuple(r.id for r in cards) if rewrite else ()
     return Merged(
         roll=Roll(),
         cards=cards,
-        gone={i: new.gone[i] for i in new.gone if old.gone.get(i) != new.gone[i]},
+        gone=gone,
         nodes=tuple(
             r for i, n in new.nodes.items() if (r := node_record(n, new)) != (node_record(old.nodes[i], old) if i in old.nodes and not whole else None)
         ),
@@ -325,14 +368,15 @@ def _difference(old: Site, new: Site, policy: Policy, now: float, *, whole: bool
         rebound=rebound,
         nodes_gone=tuple(sorted(old.nodes.keys() - new.nodes.keys())),
         sources_gone=tuple(sorted(old.speakers.keys() - new.speakers.keys())),
-        vanished=tuple(sorted(i for i in old.cards if i not in new.cards and i not in new.gone)),
-        changes=tuple(sorted((c for i, c in changes.items() if i not in before), key=lambda c: (c.at, c.subject))),
+        vanished=vanished,
+        changes=fresh,
         superseded=superseded,
         findings=tuple(findings(new, now, policy)),
+        news=bool(rewrite or fresh or superseded or vanished or gone) or any(c.id not in was or essence(was[c.id]) != essence(c) for c in cards),
     )
 
 
-def _samples(site: Site, points: Sequence[Point], said: Listing | Act) -> tuple[Sample, ...]:
+def _samples(site: Site, points: Sequence[Point], said: Listing | Act | Again) -> tuple[Sample, ...]:
     """What one listing measured, bound to its subjects, late or not."""
     cards = {piece.id: card.id for card in site.cards.values() for piece in (*card.devices, *card.partitions)} | {i: i for i in site.cards}
     found: list[Sample] = []
@@ -343,7 +387,9 @@ def _samples(site: Site, points: Sequence[Point], said: Listing | Act) -> tuple[
         number = float(point.value) if isinstance(point.value, int | float) and not isinstance(point.value, bool) else None
         word = point.owner.voices.get(point.place, {}).get(point.key) or Word(value=point.value, at=said.at)
         node, source = point.place
-        found.append(Sample(subject=point.owner.id, card=card, node=node, source=source, key=point.key, at=said.at, value=number, word=word))
+        found.append(
+            Sample(subject=point.owner.id, card=card, node=node, source=source, key=point.key, at=said.at, value=number, word=word, reading=point.reading)
+        )
     return tuple(found)
 
 

@@ -130,14 +130,14 @@ def _count(site: Site, card: Card, place: Place, readings: Mapping[str, Reading]
         card.note(Happening.COUNTER_RESET, moment.at, moment.learnt, counters=sorted(chosen))
 
 
-def increase(site: Site, card: Card, policy: Policy, now: float) -> dict[str, float]:
+def increase(site: Site, card: Card, policy: Policy, now: float) -> dict[str, Use]:
     """Use of each counter since the first reading of the source that is chosen for it."""
-    found: dict[str, float] = {}
+    found: dict[str, Use] = {}
     for key in sorted({key for _, key in card.uses}):
         shown = _shown(site, card, key, policy, now)
         use = card.uses.get((shown.source, key)) if shown else None
         if use is not None:
-            found[key] = use.total
+            found[key] = use
     return found
 
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a source said last holds on: it said the same again. Nothing changes but times, so that thousands of equal words are folded as one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from muster.domain.decide.merge.nodes import find, keys
+from muster.domain.decide.merge.state import Place, Site, Turn
+from muster.domain.model.policy import Policy
+from muster.domain.model.roll import Again, Same, Word
+
+
+def again(site: Site, said: Again, n: Turn, policy: Policy) -> None:
+    """Moves the times of what these sources told last. A source or node that is not known is passed over."""
+    for each in sorted(said.same, key=lambda s: (s.at, s.source, s.node.name)):
+        node = find(site, *keys(each.node, policy))
+        if node is not None and (node.id, each.source) in site.speakers:
+            _hold(site, (node.id, each.source), each, n)
+
+
+def _hold(site: Site, place: Place, said: Same, n: Turn) -> None:
+    speaker, node = site.speakers[place], site.nodes[place[0]]
+    told = speaker.last_at
+    if speaker.removed or said.at <= told:
+        return
+    speaker.last_at = said.at
+    node.last_at = max(node.last_at, said.at)
+    _move(node.voices.get(place[1], {}), told, said.at)
+    if speaker.listed_at != told:
+        return
+    speaker.listed_at = said.at
+    for card in site.cards.values():
+        claim = card.claims.get(place)
+        if claim is not None and claim.at == told and claim.denied_at is None:
+            claim.at, claim.n = said.at, (said.at, n[1])
+        for voices in (card.voices, *(piece.voices for piece in (*card.devices, *card.partitions))):
+            if place in voices:
+                _move(voices[place], told, said.at)
+    for nodes in site.claimed.values():
+        known = nodes.get(place[0])
+        if known is not None and known[0] == told:
+            nodes[place[0]] = (said.at, known[1])
+
+
+def _move(words: dict[str, Word], told: float, at: float) -> None:
+    for key, word in words.items():
+        if word.at == told:
+            words[key] = replace(word, at=at, why_at=at if word.why_at == told else word.why_at)
+        elif word.why_at == told:
+            words[key] = replace(word, why_at=at)

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Group commit: reports are gathered for a moment and handed to the writer together, by the one thread that may call it. What is answered is durable.
+
+All but `_work` and what it calls runs in the listener's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Protocol, TypeAlias
+
+from muster.domain.model.access import Speaker
+from muster.domain.model.errors import MusterError, NotAllowed, Unavailable
+from muster.interfaces.ingest.limits import Limits
+from muster.interfaces.ingest.meters import Meters
+from muster.spi.access import Gate, Intake
+from muster.wire.report import AnswerDoc
+
+log = logging.getLogger("muster.ingest")
+
+
+class FailedError(MusterError):
+    """The writer failed on a report in a way that nobody foresaw."""
+
+    code = "unexpected"
+
+
+class LateError(Unavailable):
+    """The writer was not done in time; it may have the report or not, so it is to be sent again."""
+
+
+class StrangerError(NotAllowed):
+    """The access token does not hold: another is to be asked for."""
+
+
+Outcome: TypeAlias = AnswerDoc | MusterError
+
+
+class Sender(Protocol):
+    """Who waits for the answer to a report."""
+
+    def answered(self, outcome: Outcome) -> None:
+        """Called once, in the loop."""
+
+
+class Post:
+    """One report on its way. ``body`` is let go when it was answered. The token is known; the gate is asked again when the report is taken."""
+
+    __slots__ = ("arrived", "body", "open", "sender", "size", "token")
+
+    def __init__(self, sender: Sender, token: str, body: bytes) -> None:
+        self.sender = sender
+        self.token = token
+        self.body = body
+        self.size = len(body)
+        self.arrived = time.monotonic()
+        self.open = True
+
+
+class Gathering:
+    """The queue before the writer, and the writer's thread."""
+
+    def __init__(self, gate: Gate, intake: Intake, clock: Callable[[], float], loop: asyncio.AbstractEventLoop, limits: Limits, meters: Meters) -> None:
+        self._gate = gate
+        self._intake = intake
+        self._clock = clock
+        self._loop = loop
+        self._limits = limits
+        self._meters = meters
+        self._waiting: deque[Post] = deque()
+        self._waiting_bytes = 0
+        self._at_work: list[Post] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = False
+        self._batches: SimpleQueue[list[Post] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="muster-intake", daemon=True)
+        self._thread.start()
+
+    def behind(self) -> str:
+        """Why no more reports are taken now; empty when they are."""
+        limits, meters = self._limits, self._meters
+        if meters.queue >= limits.queue:
+            return f"{meters.queue} reports wait for the writer"
+        if meters.queue_bytes >= limits.queue_bytes:
+            return f"{meters.queue_bytes} bytes wait for the writer"
+        age = self.age()
+        return f"the oldest report has waited {age:.0f} s for the writer" if age >= limits.queue_age else ""
+
+    def age(self) -> float:
+        """Seconds that the oldest report has waited, those at work included."""
+        oldest = self._at_work[0] if self._at_work else self._waiting[0] if self._waiting else None
+        return time.monotonic() - oldest.arrived if oldest is not None else 0.0
+
+    @property
+    def empty(self) -> bool:
+        """True when nothing waits and the writer rests."""
+        return not self._waiting and not self._at_work
+
+    def put(self, post: Post) -> None:
+        """One more; its sender is answered later."""
+        meters = self._meters
+        self._waiting.append(post)
+        self._waiting_bytes += post.size
+        meters.queue += 1
+        meters.queue_bytes += post.size
+        if len(self._waiting) >= self._limits.batch or self._waiting_bytes >= self._limits.batch_bytes:
+            self._begin()
+        elif self._timer is None and not self._due:
+            self._timer = self._loop.call_later(self._limits.gather, self._begin)
+
+    def _begin(self) -> None:
+        """Hands the next batch to the writer, or, while it is busy, notes that one is due."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._due = bool(self._at_work)
+        if self._due or not self._waiting:
+            return
+        self._at_work = list(self._next())
+        self._batches.put(self._at_work)
+        if self._waiting:
+            self._timer = self._loop.call_later(self._limits.gather, self._begin)
+
+    def _next(self) -> Iterator[Post]:
+        size = 0
+        for _ in range(min(len(self._waiting), self._limits.batch)):
+            size += self._waiting[0].size
+            if size > self._limits.batch_bytes and size > self._waiting[0].size:
+                return
+            post = self._waiting.popleft()
+            self._waiting_bytes -= post.size
+            yield post
+
+    def _done(self, batch: list[Post], outcomes: Sequence[Outcome], took: float) -> None:
+        meters = self._meters
+        meters.batches += 1
+        meters.taken += len(batch)
+        meters.largest_batch = max(meters.largest_batch, len(batch))
+        meters.commits.add(took)
+        self._at_work = []
+        if self._due:
+            self._due = False
+            self._begin()
+        now = time.monotonic()
+        for post, outcome in zip(batch, outcomes, strict=True):
+            if post.open:
+                meters.acknowledged.add(now - post.arrived)
+                self._answer(post, outcome)
+
+    def _answer(self, post: Post, outcome: Outcome) -> None:
+        post.open = False
+        post.body = b""
+        self._meters.queue -= 1
+        self._meters.queue_bytes -= post.size
+        post.sender.answered(outcome)
+
+    def lose_patience(self) -> None:
+        """Answers those who have waited too long. Who is still before the writer leaves the queue; order is kept, for all that is older left before."""
+        before = time.monotonic() - self._limits.patience
+        late = [post for post in self._at_work if post.open and post.arrived <= before]
+        while self._waiting and self._waiting[0].arrived <= before:
+            post = self._waiting.popleft()
+            self._waiting_bytes -= post.size
+            late.append(post)
+        for post in late:
+            self._meters.late += 1
+            self._answer(post, LateError(f"the writer has not taken the report within {self._limits.patience:g} s", hint="send it again; it counts once"))
+
+    def flush(self) -> None:
+        """Hands over what waits, now."""
+        self._begin()
+
+    def stop(self, patience: float) -> None:
+        """Ends the writer's thread once it is done with its batch."""
+        self._batches.put(None)
+        self._thread.join(patience)
+
+    def _work(self) -> None:
+        while (batch := self._batches.get()) is not None:
+            began = time.monotonic()
+            try:
+                outcomes = self._take(batch)
+            except Exception:
+                log.exception("a batch of %d reports could not be taken", len(batch))
+                outcomes = [FailedError("an unexpected error; it is in the server's log with the time of this answer")] * len(batch)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._done, batch, outcomes, time.monotonic() - began)
+
+    def _take(self, batch: Sequence[Post]) -> list[Outcome]:
+        """The outcomes of a batch: of those whose token still holds as the writer says, of the others the reason."""
+        now = self._clock()
+        outcomes: dict[Post, Outcome] = {}
+        posts: dict[Post, tuple[Speaker, bytes]] = {}
+        for post in batch:
+            try:
+                posts[post] = self._gate.speaker(post.token, now), post.body
+            except NotAllowed as error:
+                outcomes[post] = StrangerError(error.message, hint=error.hint)
+            except MusterError as error:
+                outcomes[post] = error
+        if posts:
+            outcomes.update(zip(posts, self._ask(list(posts.values()), now), strict=True))
+        return [outcomes[post] for post in batch]
+
+    def _ask(self, posts: list[tuple[Speaker, bytes]], now: float) -> Sequence[Outcome]:
+        """The writer's word. When it fails on several, each is tried alone, so that one report cannot stand in the way of the others."""
+        try:
+            outcomes = self._intake.take(posts, now)
+            if len(outcomes) == len(posts):
+                return outcomes
+            log.error("the writer gave %d answers to %d reports", len(outcomes), len(posts))
+        except MusterError as error:
+            return [error] * len(posts)
+        except Exception:
+            log.exception("the writer failed on a batch of %d reports", len(posts))
+        if len(posts) == 1:
+            return [
+                FailedError("an unexpected error; it is in the server's log with the time of this answer", hint="please report it with the lines of the log")
+            ]
+        self._meters.poisoned += 1
+        return [outcome for post in posts for outcome in self._ask([post], now)]

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all connections of the listener share: bounds, who waits how long, the gate's threads, the way to the writer. In the listener's loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from enum import IntEnum
+from typing import Protocol, TypeVar
+
+from muster.domain.model.errors import MusterError
+from muster.interfaces.ingest import answers
+from muster.interfaces.ingest.gathering import FailedError, Gathering, Post, Sender
+from muster.interfaces.ingest.limits import Limits
+from muster.interfaces.ingest.meters import Meters
+from muster.spi.access import Gate, Intake
+
+log = logging.getLogger("muster.ingest")
+T = TypeVar("T")
+SWEEP = 0.5
+"""Seconds between two looks at who is too slow."""
+MOST_TOKENS = 100_000
+"""Access tokens that are remembered; then it is begun anew."""
+LINGER = 2.0
+"""Seconds for a client to read why it is sent away while it still sends."""
+SPREAD = 0.6180339887
+"""Multiples of it fall apart evenly, modulo one."""
+
+
+class Wait(IntEnum):
+    """What a connection is waited for."""
+
+    REQUEST = 0
+    HEAD = 1
+    BODY = 2
+    GATE = 3
+    END = 4
+
+
+class Guest(Protocol):
+    """A connection, as it is swept."""
+
+    def overdue(self, wait: Wait) -> None:
+        """It was waited for too long."""
+
+    def leave(self) -> None:
+        """The door closes: a connection without a request ends now, another after its answer."""
+
+
+class Reception:
+    """Shared by all connections of one listener."""
+
+    def __init__(self, gate: Gate, intake: Intake, clock: Callable[[], float], limits: Limits, loop: asyncio.AbstractEventLoop, version: str) -> None:
+        self.gate = gate
+        self.clock = clock
+        self.limits = limits
+        self.version = version
+        self.meters = Meters()
+        self.closing = False
+        self._loop = loop
+        self._gathering = Gathering(gate, intake, clock, loop, limits, self.meters)
+        self._askers = ThreadPoolExecutor(limits.askers, thread_name_prefix="muster-gate")
+        self._asked = 0
+        self._guests: set[Guest] = set()
+        self._since: tuple[dict[Guest, float], ...] = tuple({} for _ in Wait)
+        self._may = (limits.idle, limits.head_time, limits.body_time, limits.patience, LINGER)
+        self._tokens: set[str] = set()
+        self._resting = False
+        self._sent_away = 0
+        self._date = (0, b"")
+        self._sweeper = loop.call_later(SWEEP, self._sweep)
+
+    # who is here
+
+    def admit(self, guest: Guest) -> bool:
+        """A connection came. False when there are too many, or the door is closed."""
+        if self.closing or len(self._guests) >= self.limits.connections:
+            self.meters.turned_away += 1
+            return False
+        self._guests.add(guest)
+        self.meters.opened += 1
+        self.meters.connections = len(self._guests)
+        return True
+
+    def dismiss(self, guest: Guest) -> None:
+        """A connection has ended."""
+        self._guests.discard(guest)
+        self.meters.connections = len(self._guests)
+
+    def watch(self, guest: Guest, wait: Wait, before: Wait | None) -> None:
+        """From now on the guest is waited for in another way than before."""
+        if before is not None:
+            self._since[before].pop(guest, None)
+        self._since[wait][guest] = time.monotonic()
+
+    def forget(self, guest: Guest, before: Wait) -> None:
+        """The guest is waited for no more."""
+        self._since[before].pop(guest, None)
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        for wait, since, may in zip(Wait, self._since, self._may, strict=True):
+            while since:
+                guest, began = next(iter(since.items()))
+                if began + may > now:
+                    break
+                del since[guest]
+                guest.overdue(wait)
+        self._gathering.lose_patience()
+        self._sweeper = self._loop.call_later(SWEEP, self._sweep)
+
+    # room for bodies
+
+    def room(self, size: int) -> bool:
+        """Takes room for ``size`` bytes; False when there is none."""
+        if self.meters.flight + size > self.limits.flight:
+            return False
+        self.meters.flight += size
+        return True
+
+    def vacate(self, size: int) -> None:
+        """Gives room back."""
+        self.meters.flight -= size
+
+    # the way in
+
+    def behind(self) -> str:
+        """Why no reports are taken now; empty when they are."""
+        return self._gathering.behind()
+
+    def knows(self, token: str) -> bool:
+        """True when the gate knew this token before. It is asked again before the report is taken, so that nothing but time is won."""
+        return token in self._tokens
+
+    def note(self, token: str, *, holds: bool) -> None:
+        """The gate knows the token, or no longer."""
+        if not holds:
+            self._tokens.discard(token)
+            return
+        if len(self._tokens) >= MOST_TOKENS:
+            self._tokens.clear()
+        self._tokens.add(token)
+
+    def stuck(self) -> str:
+        """What is wrong with the writer; empty when nothing is."""
+        age = self._gathering.age()
+        return f"the writer has not answered for {age:.0f} s" if age >= self.limits.patience else ""
+
+    def put(self, sender: Sender, token: str, body: bytes) -> None:
+        """A report for the writer; its sender is answered later."""
+        self._gathering.put(Post(sender, token, body))
+        if not self._resting and self.limits.rest:
+            self._resting = True
+            self._loop.call_soon(self._rest)
+
+    def _rest(self) -> None:
+        """More will have come when this is over, and one waking serves them all."""
+        self._resting = False
+        time.sleep(self.limits.rest)
+
+    def retry(self) -> int:
+        """Seconds for the next one who is sent away, another for each, so that they do not come back together."""
+        self._sent_away += 1
+        return 1 + int((self._sent_away * SPREAD) % 1.0 * self.limits.retry)
+
+    def date(self) -> bytes:
+        """The time, as a header has it."""
+        now = int(self.clock())
+        if self._date[0] != now:
+            self._date = (now, answers.date(now))
+        return self._date[1]
+
+    # the gate's threads
+
+    def ask(self, question: Callable[[], T], then: Callable[[T | MusterError], None]) -> bool:
+        """Has a thread find the answer; ``then`` gets it, or the error, in the loop. False when too many wait."""
+        if self._asked >= self.limits.asking or self.closing:
+            return False
+        self._asked += 1
+        self._askers.submit(self._ask, question, then)
+        return True
+
+    def _ask(self, question: Callable[[], T], then: Callable[[T | MusterError], None]) -> None:
+        found: T | MusterError
+        try:
+            found = question()
+        except MusterError as error:
+            found = error
+        except Exception:
+            log.exception("an answer to a reporter could not be made")
+            found = FailedError(
+                "an unexpected error; it is in the server's log with the time of this answer", hint="please report it with the lines of the log"
+            )
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._found, then, found)
+
+    def _found(self, then: Callable[[T | MusterError], None], found: T | MusterError) -> None:
+        self._asked -= 1
+        then(found)
+
+    # the end
+
+    async def close(self) -> None:
+        """Lets requests that are under way end, for a while; then all connections are closed."""
+        self.closing = True
+        for guest in list(self._guests):
+            guest.leave()
+        until = time.monotonic() + self.limits.grace
+        while self._guests and time.monotonic() < until:
+            self._gathering.flush()
+            await asyncio.sleep(0.01)
+        self._sweeper.cancel()
+        for guest in list(self._guests):
+            guest.overdue(Wait.END)
+        await asyncio.sleep(0)
+        self._askers.shutdown(wait=False, cancel_futures=True)
+        left = max(until - time.monotonic(), 0.5)
+        await asyncio.to_thread(self._gathering.stop, left)

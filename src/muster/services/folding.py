@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words as they go into the roll: first what the part's sources went on saying, then the word; what comes of it is gathered for the store."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from muster.domain.decide.merge import Merged, Roll, at_rest, merge, names_of, next_due, tick
+from muster.domain.decide.merge.nodes import find, keys
+from muster.domain.model.errors import InputError
+from muster.domain.model.names import NameKind, canonical
+from muster.domain.model.policy import Policy
+from muster.domain.model.roll import Act, Again, Listing, NodeNames
+from muster.services import sources as known
+from muster.services.gathered import Gathered
+from muster.services.journal import Stored, keep_again
+from muster.services.regions import Regions
+from muster.services.sources import Source, Sources
+from muster.services.standing import Standing
+from muster.spi.store import Heard, Loaded, RollWriter, Said
+from muster.wire.report import FactsDoc
+
+Names = set[tuple[str, str]]
+FEW = 200
+"""So many parts of a site are looked through for a card that is not named by a name of its own."""
+
+
+class Folding:
+    """The roll in the writer's hands. One thing at a time; `gathered` is what the store does not have yet."""
+
+    def __init__(self, writer: RollWriter, loaded: Loaded, policy: Policy) -> None:
+        self._policy = policy
+        self.order = loaded.next_order
+        self.regions = Regions(writer, policy)
+        self.sources = Sources(loaded.slots, loaded.next_slot)
+        self.standing = Standing(loaded.findings)
+        self.gathered = Gathered()
+        self._rest: dict[str, float] = dict(loaded.due)
+        self._heap = [(due, part) for part, due in loaded.due.items()]
+        heapq.heapify(self._heap)
+        self._steady: dict[str, list[Source]] = defaultdict(list)
+        for source in self.sources:
+            if source.steady:
+                self._steady[source.region].append(source)
+        for part in self._steady:
+            self._wake(part)
+
+    def again(self, source: Source, numbers: known.Numbers, at: float, row: Heard) -> None:
+        """A round that only moved numbers."""
+        source.again_at = at
+        source.took(numbers)
+        self.gathered.heard.append(row)
+
+    def listing(self, word: Listing, stored: Stored, facts: FactsDoc, row: Heard) -> bool:
+        """A round in full. True when it brought news."""
+        merged = self._word(word, stored, "listing", row.received_at)
+        part = next(iter(merged.touched))
+        source = self._source(word, part)
+        where = known.places(facts, word.observations)
+        fresh = [sample for sample in merged.samples if sample.reading is not None]
+        columns, whole = known.columns(fresh, where)
+        self.gathered.step(merged, (s for s in merged.samples if s.reading is None or s.value is None or id(s.reading) not in where))
+        self._told(source, word, row, columns, whole, merged)
+        self._lay(source, columns, row)
+        self._rested(part, row.received_at)
+        return merged.news
+
+    def act(self, word: Act, stored: Stored, now: float, *, dry_run: bool = False) -> list[str]:
+        """An operator's word; ids of the cards that it changes."""
+        merged = self._word(word, stored, "act", now, dry_run=dry_run)
+        touched = sorted({card.id for card in merged.cards} | set(merged.gone.values()))
+        if not dry_run:
+            self.gathered.step(merged, merged.samples)
+            part = next(iter(merged.touched))
+            self._unsettle(part, None)
+            self._rested(part, now)
+        return touched
+
+    def pass_time(self, now: float) -> None:
+        """Looks at the parts that are due."""
+        while self._heap and self._heap[0][0] <= now:
+            due, part = heapq.heappop(self._heap)
+            if part not in self._rest or due < self._due(part):
+                if part in self._rest:
+                    self._wake(part)
+                continue
+            region = self.regions.get(part)
+            roll = self._catch_up(Roll(regions={part: region}), now, now)
+            self._step(tick(roll, self._policy, now), set())
+            self._rested(part, now)
+
+    def committed(self) -> None:
+        """What was gathered is in the store."""
+        self.regions.committed()
+        self.standing.committed(self.gathered)
+        self.gathered = Gathered()
+
+    def roll(self, names: Iterable[tuple[str, str]]) -> Roll:
+        """As much of the roll as these names reach, as it is in the records."""
+        return self.regions.roll(names)
+
+    def everything(self) -> Roll:
+        """The whole roll, where it is small. Raises InputError where it is not: what is asked for must be named so that it can be found."""
+        if len(self._rest) > FEW:
+            raise InputError("that name is no card's alone on a site of this size", hint="name the card by our id, its UUID or serial, or name its node too")
+        return Roll(regions={part: self.regions.get(part) for part in sorted(self._rest)})
+
+    def _word(self, word: Listing | Act, stored: Stored, kind: str, now: float, *, dry_run: bool = False) -> Merged:
+        names = names_of(word, self._policy)
+        roll = self.regions.roll(names)
+        if not dry_run:
+            roll = self._catch_up(roll, word.at, now)
+        merged = merge(roll, word, self.order, self._policy, now)
+        if dry_run:
+            return merged
+        self.gathered.said.append(self._said(stored, kind, next(iter(merged.touched))))
+        self._take(merged, names)
+        return merged
+
+    def _catch_up(self, roll: Roll, until: float, now: float) -> Roll:
+        """The roll with what the sources of these parts went on saying, up to ``until``."""
+        for part in roll.regions:
+            told = [(source, same) for source in self.sources.of(part) if (same := known.same(source, until)) is not None]
+            if not told:
+                continue
+            clock = roll.regions[part].site.clock
+            word = Again(at=max(clock, *(same.at for _, same in told)), received_at=now, same=tuple(same for _, same in told))
+            index = dict.fromkeys(names_of(word, self._policy), part)
+            merged = merge(Roll(regions=roll.regions, index={**roll.index, **index}), word, self.order, self._policy, now)
+            self.gathered.said.append(self._said(keep_again(word), "again", part))
+            self._step(merged, set())
+            for source, same in told:
+                source.at = same.at
+                self.gathered.folded_to[source.slot] = same.at
+            roll = replace(merged.roll, index=roll.index)
+        return roll
+
+    def _said(self, stored: Stored, kind: str, part: str) -> Said:
+        order, self.order = self.order, self.order + 1
+        return Said(order=order, at=stored.at, received_at=stored.received_at, kind=kind, body=stored.packed(), region=part)
+
+    def _step(self, merged: Merged, names: Names) -> None:
+        self._take(merged, names)
+        self.gathered.step(merged, merged.samples)
+
+    def _take(self, merged: Merged, names: Names) -> None:
+        part = next(iter(merged.touched), "")
+        self.gathered.names |= self.regions.take(merged, names)
+        for old in merged.dropped:
+            self.sources.unite(old, part)
+            self._rest.pop(old, None)
+        self.standing.take(merged, self.gathered)
+
+    def _source(self, word: Listing, part: str) -> Source:
+        key = (word.reporter, word.witness.source, word.node.name)
+        source = self.sources.get(key) or self.sources.new(key, word.node)
+        if source.region != part:
+            self.sources.move(source, part)
+            self.gathered.regions[str(source.slot)] = part
+        site = self.regions.get(part).site
+        node = find(site, *keys(word.node, self._policy))
+        source.names = word.node
+        source.place = (node.id if node is not None else "", word.witness.source)
+        source.promise = self._policy.promise(word.witness.cadence)
+        return source
+
+    def _told(self, source: Source, word: Listing, row: Heard, columns: tuple[tuple[str, str, str, int], ...], whole: bool, merged: Merged) -> None:
+        """What a full word makes of its source: it may say the same again from now on, or not."""
+        part = next(iter(merged.touched))
+        site = self.regions.get(part).site
+        numbers = np.frombuffer(row.numbers) if row.numbers else np.zeros(0)
+        late = word.at < source.last
+        repeat = row.facts == source.facts and not merged.news
+        if merged.news:
+            self._unsettle(part, source)
+        source.bounds = known.bounds(numbers.size, columns, self._watched(source, columns))
+        source.bounds.whole = source.bounds.whole and whole
+        source.steady = repeat and not late and source.bounds.whole and not word.standing_by and at_rest(site, row.received_at, self._policy)
+        if not late:
+            source.facts, source.at, source.again_at, source.whole_at = row.facts, word.at, None, word.at
+            source.took(numbers)
+
+    def _watched(self, source: Source, columns: Iterable[tuple[str, str, str, int]]) -> bool:
+        """True when another source of the part may be held to a number of this one."""
+        others = any(each is not source for each in self.sources.of(source.region))
+        return others and any(key in self._policy.compare for _, _, key, _ in columns)
+
+    def _lay(self, source: Source, columns: tuple[tuple[str, str, str, int], ...], row: Heard) -> None:
+        if not source.place[0]:
+            return
+        made = known.layout(source, columns, row.at, len(row.numbers) // 8, len(self.gathered.heard))
+        if made is not None:
+            self.gathered.layouts.append(made)
+        self.gathered.heard.append(replace(row, slot=source.slot))
+
+    def _unsettle(self, part: str, but: Source | None) -> None:
+        """Every source of the part is to be heard in full once more."""
+        for source in self.sources.of(part):
+            if source is not but:
+                source.steady = False
+
+    def _rested(self, part: str, now: float) -> None:
+        """Finds out when the part is due next, and which of its sources run on by themselves."""
+        site = self.regions.get(part).site
+        if not at_rest(site, now, self._policy):
+            self._unsettle(part, None)
+        running = [source for source in self.sources.of(part) if source.steady]
+        self._steady[part] = running
+        if not running:
+            del self._steady[part]
+        self._rest[part] = next_due(site, {source.place for source in running}, now, self._policy)
+        self.gathered.due[part] = self._rest[part]
+        self._wake(part)
+
+    def _due(self, part: str) -> float:
+        runs = (source.last + source.promise for source in self._steady.get(part, ()) if source.steady)
+        return min(self._rest[part], min(runs, default=float("inf")))
+
+    def _wake(self, part: str) -> None:
+        due = self._due(part)
+        if due < float("inf"):
+            heapq.heappush(self._heap, (due, part))
+
+
+def node_names(node: NodeNames, policy: Policy) -> Names:
+    """Names by which the part of a node is found."""
+    system, machine, name = keys(node, policy)
+    told = (("system", system), ("machine_id", machine), ("name", name))
+    return {(kind, value) for kind, value in told if value} | ({("node", node.name)} if node.name else set())
+
+
+def id_names(ids: Iterable[tuple[str, str]]) -> Names:
+    """Names by which the part of a card is found: our id, and strong ids."""
+    found: Names = set()
+    for kind, value in ids:
+        if kind == "id":
+            found.add(("card", value))
+        elif kind in (NameKind.VENDOR_UUID, NameKind.SERIAL):
+            found.add((kind, canonical(NameKind(kind), value)))
+    return found

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an export stands on: somebody who asks the API, and somebody who posts to a store of metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Ask(Protocol):
+    """Asks the server's API."""
+
+    def __call__(self, path: str, query: Mapping[str, str]) -> bytes:
+        """The JSON document at ``path`` under the API's root. Raises an error of Muster's own tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a store of metrics answered. Status 0 stands for one that could not be reached; ``wait`` are seconds that it asked for."""
+
+    status: int
+    detail: str = ""
+    wait: float = 0.0
+    body: bytes = b""
+
+
+class Post(Protocol):
+    """Posts to a store of metrics."""
+
+    def __call__(self, body: bytes) -> Reply:
+        """The answer to one body. Never raises for a store that is away."""

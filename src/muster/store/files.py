@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store in a file, or in memory. A file lets readers see the last commit while the writer is at work; memory has one connection for all."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.pool import StaticPool
+from sqlalchemy.sql import Executable
+
+from muster.domain.model.errors import Unavailable
+from muster.store import connections
+from muster.store.connections import LOST, answers
+from muster.store.statements import SQLITE, Rows, Session, Statement
+from muster.store.troubles import told
+from muster.store.unread import lenient
+
+T = TypeVar("T")
+BESIDE = ("-wal", "-shm")
+"""Ends of the names of the files that the database keeps beside its own."""
+_SETTINGS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "journal_size_limit=67108864", "cache_size=-65536")
+
+
+class FileSession:
+    """`Session` over the writer's connection."""
+
+    kind = SQLITE
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: Statement | str, values: Mapping[str, Any] | None = None) -> Rows:
+        """Runs one statement."""
+        text = statement if isinstance(statement, str) else statement.text(SQLITE)
+        return self._connection.execute(text, values or {})
+
+    def many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Runs it for each row."""
+        return self._connection.executemany(statement.text(SQLITE), rows).rowcount
+
+
+class FileConnections:
+    """`Connections` of one file. ``path`` None is a private store in memory."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.name = "the store in memory" if path is None else str(path)
+        self._turn = threading.RLock()
+        self._shared = path is None
+        self._path = path
+        self.new = path is None
+        with told(self.name):
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self.new = _private(path)
+            try:
+                self.writer = _connect(self.name if path else ":memory:")
+            except sqlite3.Error:
+                self._unmake()
+                raise
+        self._session = FileSession(self.writer)
+        self.writing = _engine(lambda: self.writer, "BEGIN IMMEDIATE", poolclass=StaticPool)
+        self._reading = self.writing if path is None else _engine(lambda: _connect(str(path), reads_only=True), "BEGIN", **connections.POOL)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """The writer's connection in a transaction of its own."""
+        with self._turn, told(self.name):
+            self.writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._session
+                self.writer.execute("COMMIT")
+            finally:
+                if self.writer.in_transaction:
+                    self.writer.execute("ROLLBACK")
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that sees one state of the store until it is given back."""
+        with self._alone(), told(self.name), self._reading.begin() as connection:
+            yield connection
+
+    def rows(self, *asked: Executable) -> list[list[dict[str, Any]]]:
+        """The rows of each query; a text that is no UTF-8 shows as escapes."""
+        with self.reading() as connection:
+            try:
+                return answers(connection, asked)
+            except OperationalError as error:
+                raw: Any = connection.connection.driver_connection
+                if "UTF-8" not in str(error.orig) or raw.text_factory is lenient:
+                    raise
+                raw.text_factory = lenient
+                return answers(connection, asked)
+
+    def whole(self, session: Session, read: Callable[[Session], T]) -> T:
+        """What ``read`` reads; a text that is no UTF-8 shows as escapes."""
+        try:
+            return read(session)
+        except sqlite3.OperationalError as error:
+            if "UTF-8" not in str(error):
+                raise Unavailable(f"{self.name} is damaged ({error})", hint="keep the file, and put a backup in its place") from error
+            self.writer.text_factory = lenient
+            return read(session)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._shared:
+            yield
+            return
+        with self._turn:
+            yield
+
+    def room(self) -> None:
+        """Raises Unavailable when the disk of the store has less than ROOM bytes left."""
+        if self._path is None:
+            return
+        with told(self.name):
+            disk = os.statvfs(self._path.parent)
+        if disk.f_bavail * disk.f_frsize < connections.ROOM:
+            raise Unavailable(f"{self.name} cannot grow: the disk is full", hint="make room on its disk; what was committed before is safe")
+
+    def abandon(self) -> None:
+        """Closes everything, and leaves no half-made file behind where there was none before."""
+        self.close()
+        self._unmake()
+
+    def _unmake(self) -> None:
+        if self._path is not None and self.new:
+            for end in ("", *BESIDE):
+                self._path.with_name(self._path.name + end).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Closes the readers, then the writer, which folds the log into the file."""
+        with self._turn:
+            self._reading.dispose()
+            self.writer.close()
+
+
+def _private(path: Path) -> bool:
+    """Makes the file, where there is none, one that only its user reads; what the database puts beside it takes after it. True when it was made.
+
+    Raises Unavailable for a file that has lost what it held.
+    """
+    if path.exists():
+        if path.is_file() and path.stat().st_size == 0:
+            raise Unavailable(f"{path} is empty: it has lost what it held", hint=LOST)
+        return False
+    left = [beside for end in BESIDE if (beside := path.with_name(path.name + end)).exists() and beside.stat().st_size]
+    if left:
+        raise Unavailable(f"{path} is gone, but {left[0].name} is there: the store has lost its file", hint=LOST)
+    path.touch(mode=0o600)
+    return True
+
+
+def _connect(path: str, *, reads_only: bool = False) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=connections.PATIENCE, isolation_level=None, check_same_thread=False)
+    for setting in (*_SETTINGS, *(("query_only=ON",) if reads_only else ())):
+        connection.execute(f"PRAGMA {setting}")
+    return connection
+
+
+def _engine(connect: Callable[[], sqlite3.Connection], begin: str, **pool: Any) -> Engine:
+    """An engine whose transactions begin when they are begun: the driver's own habit begins them at the first write, too late for a read of one state."""
+    engine = create_engine("sqlite://", creator=connect, **pool)
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+    return engine

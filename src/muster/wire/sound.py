@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every report must be, whoever sent it: named, numbered, and with times that are times."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from muster.domain.model.errors import InputError
+from muster.domain.model.moments import LATEST
+from muster.wire.report import OLDEST, ReportDoc, unpack
+
+
+def opened(body: bytes) -> ReportDoc:
+    """The report in ``body`` (msgpack). Raises InputError."""
+    try:
+        return sound(unpack(body))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as wrong:
+        raise InputError(f"the report does not fit: {wrong}", hint="/openapi.json describes it") from wrong
+
+
+def sound(report: ReportDoc) -> ReportDoc:
+    """The report itself, when it can be taken. Raises InputError naming what is wrong."""
+    if report.schema < OLDEST:
+        raise InputError(f"schema {report.schema} is not known", hint=f"this server reads schema {OLDEST} and newer")
+    blank = next((name for name, text in _names(report) if not text.strip()), None)
+    if blank is not None:
+        raise InputError(f"{blank} is empty", hint="a report names who reports, since when, and the node")
+    if not 0 <= report.sequence < 2**63:
+        raise InputError("sequence is out of range", hint="count reports from 0 or 1 up")
+    if not (_time(report.sent_at) and math.isfinite(report.sent_mono)):
+        raise _no_time("sent_at")
+    seen = [(each.source, each.observed_at) for each in report.listings] + [(each.source, each.observed_at) for each in report.heard]
+    wrong = next((source for source, at in seen if not _time(at)), None)
+    if wrong is not None:
+        raise _no_time(f"round of {wrong}: observed_at")
+    _parts(report)
+    return report
+
+
+def _parts(report: ReportDoc) -> None:
+    for number, listing in enumerate(report.listings):
+        if not _time(listing.cadence):
+            raise _no_time(f"listings[{number}].cadence")
+    for number, event in enumerate(report.events):
+        if not (_time(event.first_at) and _time(event.last_at)):
+            raise _no_time(f"events[{number}]")
+    for number, capture in enumerate(report.captures):
+        if not _time(capture.taken_at):
+            raise _no_time(f"captures[{number}].taken_at")
+
+
+def _names(report: ReportDoc) -> tuple[tuple[str, str], ...]:
+    return ("reporter", report.reporter), ("incarnation", report.incarnation), ("node.name", report.node.name)
+
+
+def _time(at: float) -> bool:
+    return 0 <= at <= LATEST
+
+
+def _no_time(name: str) -> InputError:
+    return InputError(f"{name} is no time", hint="times are seconds since 1970 in UTC")

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When time alone changes a row: a source on which it depends falls silent, or speaks again. One that goes on saying the same keeps its rows as they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from muster.domain.decide.pick_rows import End
+from muster.domain.decide.pick_table import Table
+from muster.spi.numbers import Numbers, Rounds
+
+MOST = 2000
+"""Rows that are made anew because of time alone in one look; the others wait for the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    fixed: float
+    """When the first word ends that is not said again with the others of its source."""
+    following: tuple[tuple[int, float], ...]
+    """Slots whose words go on as long as they are heard, with their promise."""
+    asleep: tuple[int, ...]
+    """Slots that are silent now."""
+
+
+class Turns:
+    """What the rows of cards wait for."""
+
+    def __init__(self, numbers: Numbers | None) -> None:
+        self._numbers = numbers
+        self._kept: dict[str, _Kept] = {}
+        self._sleeping: dict[int, set[str]] = {}
+        self._heard_at: dict[int, float] = {}
+        self._slots: dict[tuple[str, str], int] = {}
+        self._named = -1
+        self._rounds: Rounds | None = None
+
+    def put(self, id_: str, ends: Iterable[End], now: float) -> float:
+        """Takes in what the row of ``id_`` depends on; returns when time may change it first."""
+        self.drop(id_)
+        rounds = self._now()
+        fixed = turn = math.inf
+        following: list[tuple[int, float]] = []
+        asleep: list[int] = []
+        for end in ends:
+            until = end.at + end.promise
+            slot = self._slots.get((end.node, end.source))
+            if until <= now:
+                if slot is not None:
+                    asleep.append(slot)
+                continue
+            turn = min(turn, until)
+            if slot is not None and rounds is not None and end.at >= float(rounds.since[slot]):
+                following.append((slot, end.promise))
+            else:
+                fixed = min(fixed, until)
+        self._kept[id_] = _Kept(fixed, tuple(following), tuple(asleep))
+        for slot in asleep:
+            self._sleeping.setdefault(slot, set()).add(id_)
+            self._heard_at[slot] = self._heard(slot)
+        return turn
+
+    def drop(self, id_: str) -> None:
+        """Forgets a row."""
+        kept = self._kept.pop(id_, None)
+        for slot in kept.asleep if kept is not None else ():
+            waiting = self._sleeping.get(slot, set())
+            waiting.discard(id_)
+            if not waiting:
+                self._sleeping.pop(slot, None)
+
+    def due(self, cards: Table, now: float) -> list[str]:
+        """Ids of the rows that must be made anew, at most ``MOST``. Those whose sources went on are told when to be looked at next."""
+        self._rounds = None
+        found: list[str] = []
+        for id_ in cards.ids(cards.due(now)):
+            until = self._until(id_)
+            if until > now:
+                cards.turn(id_, until)
+            else:
+                found.append(id_)
+        found += [id_ for slot, ids in self._sleeping.items() if self._heard(slot) > self._heard_at.get(slot, math.inf) for id_ in ids]
+        return found[:MOST]
+
+    def _until(self, id_: str) -> float:
+        kept = self._kept.get(id_)
+        if kept is None or self._now() is None:
+            return -math.inf
+        return min((kept.fixed, *(self._heard(slot) + promise for slot, promise in kept.following)))
+
+    def _heard(self, slot: int) -> float:
+        """Until when the words of a source were said."""
+        rounds = self._now()
+        if rounds is None or slot >= len(rounds.since):
+            return -math.inf
+        again = float(rounds.again_at[slot])
+        return again if again == again else float(rounds.since[slot])
+
+    def _now(self) -> Rounds | None:
+        if self._rounds is None and self._numbers is not None:
+            self._rounds = self._numbers.rounds()
+            self._name(self._rounds.nodes, self._rounds.sources)
+        return self._rounds
+
+    def _name(self, nodes: Sequence[str], sources: Sequence[str]) -> None:
+        if self._named != len(nodes):
+            self._named = len(nodes)
+            self._slots = {place: slot for slot, place in enumerate(zip(nodes, sources, strict=True)) if place[0]}

@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The roll in columns, kept beside the store for the door: what was written since the last look is taken in, one look at a time.
+
+A small roll is brought up to date by whoever asks. A large one is kept by a thread of its own, off the way of requests, a few times a second.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import Any
+
+import structlog
+
+from muster.domain.decide.pick_fields import CARD_FIELDS, NODE_FIELDS, PART_FIELDS
+from muster.domain.decide.pick_numbers import devices_together, merged
+from muster.domain.decide.pick_rows import card_row, node_row, part_row
+from muster.domain.decide.pick_table import Table
+from muster.domain.decide.view import OF_DEVICES, Apart
+from muster.domain.model.attributes import ATTRIBUTES
+from muster.domain.model.errors import MusterError, Unavailable
+from muster.domain.model.policy import Policy
+from muster.domain.model.roll import CardRecord, Finding, Voice
+from muster.domain.model.snapshot import Column, Ints, Mask, Numbers, Snapshot
+from muster.spi.adapter import Adapter
+from muster.spi.numbers import Numbers as NumbersPort
+from muster.spi.store import RollReader
+from muster.wire import shown
+from muster.wiring.snapshot_columns import apart_of, by_card, kinds, moves, numbers_of, owners_of, padded
+from muster.wiring.snapshot_names import Index, candidates
+from muster.wiring.snapshot_numbers import BEAT, Moving, Voices
+from muster.wiring.snapshot_sources import Adapters, makers, source_table
+from muster.wiring.snapshot_turns import Turns
+
+CHUNK = 500
+"""Cards that are read and decoded at once."""
+REST = 20.0
+"""A list that took a second to read anew is not read again within so many seconds."""
+log = structlog.get_logger("muster.columns")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How columns are kept. ``small`` rolls are looked at whenever somebody asks."""
+
+    small: int = 5000
+    beat: float = BEAT
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    version: int
+    at: float
+    stamp: int
+    tables: Mapping[str, tuple[Mask, Mapping[str, Column]]]
+    owners: Ints
+    """Row of the card of each device."""
+    findings: Mapping[str, Sequence[Finding]]
+
+
+class Views:
+    """Snapshots of cards, devices, partitions, nodes and sources. Safe for several threads."""
+
+    def __init__(
+        self,
+        reader: RollReader,
+        policy: Policy,
+        clock: Callable[[], float],
+        adapters: Sequence[Adapter] = (),
+        numbers: NumbersPort | None = None,
+        settings: Settings = Settings(),
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._reader = reader
+        self._policy = policy
+        self._clock = clock
+        self._ticks = ticks
+        self.settings = settings
+        self._makers = makers(adapters)
+        self._adapters = Adapters(adapters)
+        self._moving = Moving(numbers, policy, ticks) if numbers is not None else None
+        self._cards, self._devices, self._partitions = Table(CARD_FIELDS), Table(PART_FIELDS), Table(PART_FIELDS)
+        self._parts: dict[str, tuple[str, ...]] = {}
+        self._index = Index()
+        self._turns = Turns(numbers)
+        self._voices: Voices = {}
+        self._stamps = count(1)
+        self._turn = threading.Lock()
+        self._news = threading.Condition()
+        self._version = 0
+        self._findings: dict[str, list[Finding]] = {}
+        self._shown: _Shown | None = None
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._slow: dict[str, tuple[float, float, int, Snapshot]] = {}
+
+    # keeping
+
+    def refresh(self) -> None:
+        """Takes in what was written since the last look. One at a time; who comes meanwhile waits for it and looks again where there is more."""
+        with self._turn:
+            self._look()
+        with self._news:
+            self._news.notify_all()
+
+    def _look(self) -> None:
+        now = self._clock()
+        version = self._reader.version()
+        old = self._shown
+        due = self._due(now)
+        if old is not None and version == self._version and self._moving is not None and not due:
+            return
+        fresh = self._reader.fresh(self._version)
+        self._drop(fresh.gone)
+        seen = self._take_in(fresh.cards, now)
+        if fresh.regrounded or self._version == 0:
+            self._drop(self._cards.places.keys() - seen)
+        for ids in _chunks(id_ for id_ in due if id_ not in seen and id_ in self._cards.places):
+            found = self._take_in(self._reader.cards(None, ids), now)
+            self._drop(set(ids) - found)
+        if old is None or fresh.version != self._version or version != self._version:
+            self._findings = by_card(row.finding for row in self._reader.findings())
+        self._version = fresh.version
+        self._publish(now)
+
+    def _due(self, now: float) -> list[str]:
+        """Ids of cards that time may have changed; all of a small roll where nobody has columns of what moves."""
+        if self._moving is None:
+            return [] if self._large else list(self._cards.places)
+        return self._turns.due(self._cards, now)
+
+    def _take_in(self, cards: Iterable[CardRecord], now: float) -> set[str]:
+        """Makes rows of these cards; returns their ids."""
+        seen: set[str] = set()
+        for some in _chunks(cards):
+            apart = self._apart([card.id for card in some])
+            for card in some:
+                self._put(card, apart, now)
+                seen.add(card.id)
+                if len(self._cards) > self.settings.small:
+                    time.sleep(0)  # a request may go before
+        return seen
+
+    def _apart(self, ids: Sequence[str]) -> Apart:
+        values = self._reader.current(ids)
+        if self._moving is not None:
+            keys = self._moving.keys()
+            values = [each for each in values if each.key not in keys or not moves(each)]
+        return apart_of(values)
+
+    def _put(self, card: CardRecord, apart: Apart, now: float) -> None:
+        made = card_row(card, apart, self._policy, now, self._makers, shown.card_name)
+        ends = list(made.ends)
+        parts = [(self._devices, part) for part in card.devices] + [(self._partitions, part) for part in card.partitions]
+        for table, part in parts:
+            row = part_row(part, card, apart, self._policy, now)
+            ends += row.ends
+            table.put(part.id, row.row)
+            self._heard(part.voices)
+        self._cards.put(card.id, made.row, self._turns.put(card.id, ends, now))
+        self._heard(card.voices)
+        self._index.put(card)
+        told = tuple(part.id for _, part in parts)
+        for gone in set(self._parts.get(card.id, ())) - set(told):
+            self._drop_part(gone)
+        if told:
+            self._parts[card.id] = told
+        else:
+            self._parts.pop(card.id, None)
+
+    def _heard(self, voices: Sequence[Voice]) -> None:
+        for voice in voices:
+            self._voices[voice.node, voice.source] = (voice.promise, voice.witness)
+
+    def _drop(self, ids: Iterable[str]) -> None:
+        for id_ in list(ids):
+            self._cards.drop(id_)
+            self._turns.drop(id_)
+            for part in self._parts.pop(id_, ()):
+                self._drop_part(part)
+
+    def _drop_part(self, id_: str) -> None:
+        self._devices.drop(id_)
+        self._partitions.drop(id_)
+
+    def _publish(self, now: float) -> None:
+        tables = {"cards": self._cards, "devices": self._devices, "partitions": self._partitions}
+        told = {name: table.columns() for name, table in tables.items()}
+        told["cards"] = (told["cards"][0], {**told["cards"][1], "findings": kinds(self._cards, self._findings)})
+        self._shown = _Shown(self._version, now, next(self._stamps), told, owners_of(told["devices"][1].get("card"), self._cards.places), dict(self._findings))
+
+    # asking
+
+    def ready(self) -> bool:
+        """True when what stands needs no look first."""
+        if self._shown is None:
+            return False
+        if self._large:
+            return True
+        return self._moving is not None and self._shown.version == self._reader.version() and not self._cards.due(self._clock())
+
+    @property
+    def _large(self) -> bool:
+        return len(self._cards) > self.settings.small
+
+    def settle(self, patience: float = 30.0) -> None:
+        """Makes what stands good enough to answer from. Raises Unavailable when a large roll is still being read."""
+        if self.ready():
+            self._keep()
+            return
+        if self._thread is None:
+            self.refresh()
+            self._keep()
+            return
+        self._await(lambda: self._shown is not None, patience)
+
+    def caught_up(self, patience: float = 1.0) -> None:
+        """Waits until what stands has all that is committed now, for one who has just written; no longer than ``patience``."""
+        wanted = self._reader.version()
+        if self._thread is None:
+            self.refresh()
+        else:
+            with self._news:
+                self._news.wait_for(lambda: self._version >= wanted, patience)
+
+    def _await(self, there: Callable[[], bool], patience: float) -> None:
+        with self._news:
+            if not self._news.wait_for(there, patience):
+                raise Unavailable("the columns of the roll are being read", hint="ask again in a few seconds; /readyz says when they are there")
+
+    def _keep(self) -> None:
+        """Starts the thread that keeps a large roll."""
+        if self._large and self._thread is None:
+            self.start()
+
+    def start(self) -> None:
+        """Keeps the columns from now on, in a thread of its own."""
+        with self._news:
+            if self._thread is None and not self._ending.is_set():
+                self._thread = threading.Thread(target=self._run, name="muster-columns", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        trouble = ""
+        while not self._ending.wait(self.settings.beat):
+            try:
+                self.refresh()
+                trouble = ""
+            except MusterError as error:
+                if error.message != trouble:
+                    log.warning("columns are not kept", problem=error.message, hint=error.hint)
+                trouble = error.message
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._ending.set()
+        if self._thread is not None:
+            self._thread.join(5.0)
+
+    @property
+    def now(self) -> _Shown:
+        """What stands. Raises Unavailable before the first look."""
+        if self._shown is None:
+            raise Unavailable("the columns of the roll are being read", hint="ask again in a few seconds")
+        return self._shown
+
+    def cards(self, paths: Collection[str] = ()) -> Snapshot:
+        """The cards, with the columns that ``paths`` need."""
+        told = self.now
+        live, columns = told.tables["cards"]
+        made = self._with_numbers("cards", self._cards, live, columns, paths)
+        for path in OF_DEVICES.keys() & paths:
+            devices = self.devices((path,)).columns.get(path)
+            own = made.get(path)
+            size = len(live)
+            made[path] = devices_together(numbers_of(own), OF_DEVICES[path], padded(told.owners, devices), numbers_of(devices), size)
+        return Snapshot(version=told.version, at=told.at, live=live, columns=made, stamp=told.stamp)
+
+    def own(self, path: str) -> tuple[Numbers | None, Ints, Numbers | None]:
+        """A column of numbers as cards tell it themselves, the row of each device's card, and the column of devices."""
+        told = self.now
+        live, columns = told.tables["cards"]
+        own = self._with_numbers("cards", self._cards, live, columns, (path,)).get(path)
+        devices = self.devices((path,)).columns.get(path)
+        return numbers_of(own), padded(told.owners, devices), numbers_of(devices)
+
+    def devices(self, paths: Collection[str] = ()) -> Snapshot:
+        """The devices."""
+        return self._part("devices", self._devices, paths)
+
+    def partitions(self, paths: Collection[str] = ()) -> Snapshot:
+        """The partitions."""
+        return self._part("partitions", self._partitions, paths)
+
+    def _part(self, name: str, table: Table, paths: Collection[str]) -> Snapshot:
+        told = self.now
+        live, columns = told.tables[name]
+        return Snapshot(version=told.version, at=told.at, live=live, columns=self._with_numbers(name, table, live, columns, paths), stamp=told.stamp)
+
+    def _with_numbers(self, name: str, table: Table, live: Mask, columns: Mapping[str, Column], paths: Collection[str]) -> dict[str, Column]:
+        made = dict(columns)
+        moving = self._moving
+        if moving is None:
+            return made
+        for key in moving.keys() & set(paths) & ATTRIBUTES.keys():
+            keep = self.settings.beat if self._large else 0.0
+            made[key] = merged(numbers_of(made.get(key)), moving.column(key, name, table, len(live), self._voices, self._clock(), keep=keep))
+        return made
+
+    def findings(self) -> Mapping[str, Sequence[Finding]]:
+        """Open findings by card."""
+        return self.now.findings
+
+    def candidates(self, word: str) -> list[list[str]]:
+        """Ids of the cards that a short name may mean, the likelier first."""
+        return candidates(word, self.cards(), self._index)
+
+    def nodes(self) -> Snapshot:
+        """The nodes."""
+        return self._seldom("nodes", self._read_nodes)
+
+    def _read_nodes(self) -> Table:
+        table = Table(NODE_FIELDS)
+        now = self._clock()
+        for node in self._reader.nodes():
+            table.put(node.id, node_row(node, self._policy, now))
+        return table
+
+    def sources(self) -> Snapshot:
+        """The sources, by their last word."""
+        return self._seldom("sources", lambda: source_table(self._reader.sources(), self._adapters))
+
+    def _seldom(self, name: str, read: Callable[[], Table]) -> Snapshot:
+        """A list that is read whole: again when something was written, but never so often that it costs more than a small share of the time."""
+        found = self._slow.get(name)
+        began = self._ticks()
+        version = self._reader.version()
+        if found is not None and (found[2] == version or began - found[0] < REST * found[1]) and self._moving is not None:
+            return found[3]
+        live, columns = read().columns()
+        made = Snapshot(version=version, at=self._clock(), live=live, columns=columns, stamp=next(self._stamps))
+        self._slow[name] = (self._ticks(), self._ticks() - began, version, made)
+        return made
+
+
+def _chunks(things: Iterable[Any]) -> Iterable[list[Any]]:
+    rest = iter(things)
+    while some := list(islice(rest, CHUNK)):
+        yield some
