@@ -23,7 +23,7 @@ import bodies
 import numpy as np
 import uvloop
 
-TICK = 0.004
+TICK = 0.0007
 """Seconds between two looks at what is due."""
 DRAIN = 20.0
 """Seconds in which answers still count after the last report."""
@@ -138,6 +138,8 @@ class Load:
         self.statuses: Counter[int] = Counter()
         self.times: list[float] = []
         self.rounds: list[dict[str, Any]] = []
+        self.context: ssl.SSLContext | None = None
+        self.tasks: set[asyncio.Task[None]] = set()
         self.lost = 0
         self.outstanding = 0
         self.next: deque[int] = deque()
@@ -145,14 +147,13 @@ class Load:
 
     async def open(self) -> None:
         """Opens all connections, a few at a time."""
-        context = None
         if self.told.tls:
-            context = ssl.create_default_context(cafile=self.told.tls)
+            self.context = ssl.create_default_context(cafile=self.told.tls)
         gate = asyncio.Semaphore(OPENING)
 
         async def one() -> Line:
             async with gate:
-                _, line = await self.loop.create_connection(lambda: Line(self, context), self.told.host, self.told.port)
+                _, line = await self.loop.create_connection(lambda: Line(self, self.context), self.told.host, self.told.port)
                 await line.ready()
                 return line
 
@@ -176,13 +177,29 @@ class Load:
         """One report that is due."""
         line = self.lines[node % len(self.lines)]
         self.outstanding += 1
-        if not line.open:
-            self.statuses[0] += 1
-            self.outstanding -= 1
+        if not line.open and not line.busy:
+            self._again(node % len(self.lines), (node, due))
         elif line.busy:
             line.waiting.append((node, due))
         else:
             line.send(self.fleet.request(node), due)
+
+    def _again(self, number: int, first: tuple[int, float]) -> None:
+        """Opens a connection anew that the server has closed; what is due on it waits."""
+        old, new = self.lines[number], Line(self, self.context)
+        new.waiting.extend([*old.waiting, first])
+        new.busy, self.lines[number] = True, new
+
+        async def opened() -> None:
+            await self.loop.create_connection(lambda: new, self.told.host, self.told.port)
+            await new.ready()
+            new.busy = False
+            node, due = new.waiting.popleft()
+            new.send(self.fleet.request(node), due)
+
+        task = self.loop.create_task(opened())
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     async def first(self) -> None:
         """A round as fast as it is taken, with few requests at a time: who has not seen these cards has more to do than later."""

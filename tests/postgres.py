@@ -17,9 +17,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psycopg
 import pytest
 
 _FAST = ("fsync=off", "full_page_writes=off", "shared_buffers=32MB", "max_connections=60", "autovacuum=off", "listen_addresses=''")
+_ROOM = 2**30
 _count = itertools.count(1)
 
 
@@ -48,8 +50,13 @@ class Postgres:
 
     def make(self) -> None:
         """Makes its files, with a user "muster" who needs no password on the socket."""
-        _owned(self.folder)
+        self.own()
         self.run("initdb", "-D", str(self.data), "-U", "muster", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
+
+    def own(self) -> None:
+        """Gives the folder to the user who runs it."""
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, _user())
 
     def start(self) -> None:
         """Starts it and waits until it answers."""
@@ -68,13 +75,17 @@ class Postgres:
     def database(self, template: str = "template0") -> str:
         """Makes a new database, empty or a copy of another; returns its name."""
         name = f"test{next(_count)}"
-        self.psql(f'CREATE DATABASE {name} TEMPLATE "{template}"')
+        self._admin(f"CREATE DATABASE {name} TEMPLATE {template}")
         self.made.append(name)
         return name
 
     def drop(self, database: str) -> None:
         """Drops a database, whoever uses it."""
-        self.psql(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)")
+        self._admin(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)")
+
+    def _admin(self, statement: str) -> None:
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(statement)
 
     def psql(self, statement: str, database: str = "postgres") -> str:
         """Runs one statement from outside."""
@@ -104,9 +115,11 @@ def _user() -> str:
     return next(name for name in ("postgres", "nobody") if any(each.pw_name == name for each in pwd.getpwall()))
 
 
-def _owned(folder: Path) -> None:
-    if os.geteuid() == 0:
-        shutil.chown(folder, _user())
+def new_folder() -> Path:
+    """A folder for a server: in memory where there is room, which makes databases ten times as fast. Its path is short, as that of a socket must be."""
+    shared = Path("/dev/shm")
+    roomy = shared.is_dir() and os.access(shared, os.W_OK) and shutil.disk_usage(shared).free > _ROOM
+    return Path(tempfile.mkdtemp(prefix="muster-pg-", dir=shared if roomy else "/tmp"))
 
 
 def lacking() -> str:
@@ -122,7 +135,7 @@ def postgres() -> Iterator[Postgres]:
         if os.environ.get("CI") == "true":
             pytest.fail(lacking())
         pytest.skip(lacking())
-    folder = Path(tempfile.mkdtemp(prefix="muster-pg-", dir="/tmp"))  # a socket's path must be short
+    folder = new_folder()
     server = Postgres(folder, bin_folder)
     try:
         server.make()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from muster.wiring.settings import load_settings
 
 
 def observed(
-    level: str, ids: list[tuple[str, str]], readings: dict[str, object], parent: list[tuple[str, str]] | None = None, ordinal: int = 0
+    level: str, ids: list[tuple[str, str]], readings: Mapping[str, object], parent: list[tuple[str, str]] | None = None, ordinal: int = 0
 ) -> ObservationDoc:
     """One observation; a reading of None is absent."""
     told = {key: {"a": "not_supported", "d": "N/A"} if value is None else {"v": value} for key, value in readings.items()}

@@ -160,7 +160,8 @@ def test_any_fleet_is_a_request_that_reads_back(this: Fleet) -> None:
     request = sent(this)
     status = metrics(request).get("hw.status", [])
 
-    assert {about["hw.id"] for about, _ in status} <= {each.id for card_ in this.cards for each in (card_, *card_.devices)}
+    ids = {card_.id for card_ in this.cards} | {device.id for card_ in this.cards for device in card_.devices}
+    assert {about["hw.id"] for about, _ in status} <= ids
     for id_ in {about["hw.id"] for about, _ in status}:
         assert sum(states(request, id_).values()) + unknown(request, id_)[0] == 1
 

@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 import struct
+import sys
 from typing import Any
 
 import cramjam
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.export.fleets import T0, card, fleet, fleets, told
 
 from muster.export import protobuf, remote
 from muster.export.families import READINGS
-from muster.export.fleet import Fleet
+from muster.export.fleet import Fleet, Told
 from muster.export.remote import Lines
 from muster.export.series import Names, points
 from muster.export.snappy import packed
+from muster.wiring import exporting
 
 POWER = frozenset({"power.draw"})
 Sent = dict[str, tuple[float, int]]
@@ -72,9 +75,7 @@ def watts(value: Any, second: int, **more: Any) -> dict[str, Any]:
     return {"power.draw": remote_told(value, second, **more)}
 
 
-def remote_told(value: Any, second: int, **more: Any) -> Any:
-    from muster.export.fleet import Told
-
+def remote_told(value: Any, second: int, **more: Any) -> Told:
     return Told(value=value, observed_at=f"2026-09-21T14:13:{20 + second:02d}Z", **more)
 
 
@@ -156,6 +157,20 @@ def test_any_fleet_is_a_request_that_reads_back(this: Fleet) -> None:
 @given(st.binary(max_size=300).map(lambda some: some * 700))
 def test_a_block_of_snappy_is_what_was_packed(payload: bytes) -> None:
     assert bytes(cramjam.snappy.decompress_raw(packed(payload))) == payload
+
+
+@given(st.binary(max_size=300).map(lambda some: some * 700))
+def test_what_is_packed_by_others_is_the_same(payload: bytes) -> None:
+    told = exporting.packer()(payload)
+
+    assert bytes(cramjam.snappy.decompress_raw(told)) == payload
+    assert len(payload) < 2000 or len(told) < len(payload) / 5
+
+
+def test_without_others_it_is_packed_by_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+
+    assert exporting.packer() is packed
 
 
 @given(st.binary(max_size=64))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +25,8 @@ from muster.domain.model.roll import (
 )
 from muster.domain.model.source import Channel, Outcome, WitnessClass
 from muster.spi.store import CaptureRow, EventRow
+from muster.store import Store
+from muster.store.files import FileConnections
 
 SOURCE = "acme.smi"
 
@@ -126,3 +129,9 @@ def capture(digest: str, taken_at: float, payload: bytes = b"listing", **more: A
         payload=payload,
     )
     return replace(made, **more)
+
+
+def file_writer(store: Store) -> sqlite3.Connection:
+    """The connection that writes a store in a file or in memory."""
+    assert isinstance(store.connections, FileConnections)
+    return store.connections.writer

@@ -15,7 +15,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_mock_engine
 from sqlalchemy.engine.mock import MockConnection
-from tests.store.samples import card
+from tests.store.samples import card, file_writer
 
 from muster.domain.model.errors import Unavailable
 from muster.spi.store import Batch
@@ -33,7 +33,13 @@ def test_the_revisions_lead_to_the_tables_of_the_code() -> None:
 
 def test_indexes_and_storage_are_the_same_too(tmp_path: Path) -> None:
     migrated = open_store(tmp_path / "roll.db")
-    rows = migrated.connections.writer.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'index') AND sql IS NOT NULL AND name <> 'alembic_version'").fetchall()
+    rows = (
+        file_writer(migrated)
+        .execute(
+            "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'index') AND sql IS NOT NULL AND name NOT IN ('alembic_version', 'sqlite_sequence')"
+        )
+        .fetchall()
+    )
     migrated.close()
 
     assert {_bare(sql) for _, sql in rows} == {_bare(sql) for sql in _made("sqlite://")}

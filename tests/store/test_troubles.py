@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.store.samples import capture, card
+from tests.store.samples import capture, card, file_writer
 
 from muster.domain.model.errors import Unavailable
 from muster.spi.store import Batch
@@ -46,12 +46,12 @@ def test_a_store_held_by_another_process(path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_full_disk_undoes_the_batch(path: Path) -> None:
     store = open_store(path)
-    store.connections.writer.execute(f"PRAGMA max_page_count={store.connections.writer.execute('PRAGMA page_count').fetchone()[0]}")
+    file_writer(store).execute(f"PRAGMA max_page_count={file_writer(store).execute('PRAGMA page_count').fetchone()[0]}")
 
     assert "disk is full" in trouble(store).message
     assert store.reader.cards() == []
 
-    store.connections.writer.execute("PRAGMA max_page_count=1000000")
+    file_writer(store).execute("PRAGMA max_page_count=1000000")
     store.writer.commit(Batch(at=1.0, cards=[card("c1")]))
     assert store.reader.cards() == [card("c1")]
     store.close()
@@ -59,7 +59,7 @@ def test_a_full_disk_undoes_the_batch(path: Path) -> None:
 
 def test_a_file_that_may_not_be_written(path: Path) -> None:
     store = open_store(path)
-    store.connections.writer.execute("PRAGMA query_only=ON")
+    file_writer(store).execute("PRAGMA query_only=ON")
 
     assert "may not be written" in trouble(store).message
     store.close()
@@ -77,7 +77,7 @@ def test_a_damaged_file(path: Path) -> None:
 
 def test_a_file_that_is_damaged_under_a_reader(path: Path) -> None:
     store = open_store(path)
-    store.connections.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    file_writer(store).execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * (path.stat().st_size - 4096))

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.store.samples import capture, card, finding, node, source
+from tests.store.samples import capture, card, file_writer, finding, node, source
 
 from muster.domain.model.errors import Unavailable
 from muster.spi.store import Batch
@@ -70,7 +70,8 @@ def test_a_row_that_is_written_anew_is_read_again(store: Store) -> None:
 def test_a_damaged_capture_is_told(store: Store) -> None:
     store.writer.commit(ALL)
     with store.connections.transaction() as connection:
-        connection.execute("UPDATE captures SET payload = x'0011'")
+        bad = "x'0011'" if connection.kind == "sqlite" else "'\\x0011'::bytea"
+        connection.execute(f"UPDATE captures SET payload = {bad}")
     with pytest.raises(Unavailable, match="capture d1 is damaged"):
         store.reader.capture("d1")
 
@@ -121,7 +122,7 @@ def test_a_probe_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     store = open_store(tmp_path / "roll.sqlite")
     store.probe()
     store.probe()
-    assert store.connections.writer.execute("SELECT value FROM counters WHERE name = 'probe'").fetchone() == (2,)
+    assert file_writer(store).execute("SELECT value FROM counters WHERE name = 'probe'").fetchone() == (2,)
     monkeypatch.setattr("muster.store.connections.ROOM", 2**70)
     with pytest.raises(Unavailable, match="disk is full"):
         store.probe()

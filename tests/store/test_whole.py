@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.store.samples import card, change
+from tests.store.samples import card, change, file_writer
 
 from muster.spi.store import Batch
 from muster.store import Store, open_store
@@ -53,7 +53,7 @@ def test_a_killed_writer_leaves_whole_batches_and_loses_none_that_was_answered(t
         assert len(store.reader.cards()) == 5 * (last + 1)
         assert len(store.reader.changes(limit=10_000)) == 3 * (last + 1)
         assert len(store.reader.current()) == 5 * (last + 1)
-        assert store.connections.writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert file_writer(store).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         store.close()
 
 
@@ -93,7 +93,7 @@ def test_readers_see_whole_batches_while_the_writer_is_at_work(store: Store) -> 
 
 def test_the_store_is_durable_when_commit_returns(tmp_path: Path) -> None:
     store = open_store(tmp_path / "roll.db")
-    settings = {name: store.connections.writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous", "foreign_keys")}
+    settings = {name: file_writer(store).execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous", "foreign_keys")}
 
     assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
     store.close()

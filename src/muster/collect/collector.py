@@ -14,6 +14,7 @@ from muster.collect.near import Signs
 from muster.collect.pace import Pace
 from muster.collect.presence import Presence
 from muster.collect.route import Routed, Router, quiet
+from muster.collect.swift import Moving, Numbers, Swift
 from muster.domain.model.observation import Interpretation
 from muster.domain.model.source import Capture, Outcome, ReaderKind, Source, SourceId
 from muster.spi.adapter import Adapter
@@ -23,6 +24,14 @@ _log = logging.getLogger("muster.collect")
 
 STANDS_BY = "the leader of its chain speaks"
 """Why a source is not read."""
+
+
+_STEPS = ((86_400.0, "a day"), (3600.0, "an hour"), (600.0, "ten minutes"), (60.0, "a minute"), (10.0, "ten seconds"))
+
+
+def roughly(seconds: float) -> str:
+    """So long, in words that seldom change: what is told each round is not to be news each time."""
+    return next((words for step, words in _STEPS if seconds >= step), "a few seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +48,8 @@ class Round:
     cursor: str = ""
     took: float = 0.0
     """Seconds that the reading took."""
+    moved: Numbers | None = None
+    """Numbers that moved since the round that ``routed`` is of; None for a round that was interpreted itself."""
 
     @property
     def told(self) -> Interpretation:
@@ -50,13 +61,15 @@ class Round:
 class _State:
     words: dict[SourceId, Word] = field(default_factory=dict)
     standing: frozenset[SourceId] = frozenset()
+    news: bool = True
+    """True when a source has said something since it was last looked who stands by."""
 
 
 class Collector:
     """Reads the sources of ``adapters`` by ``readers``.
 
     ``hung`` gives what of an adapter outlived being killed (an empty text: nothing).
-    ``let_go`` is told of an adapter whose library is not there, so that no worker is kept for it.
+    ``let_go`` is told of an adapter whose library is not there, so that no worker is kept for it. ``offers`` are short ways by format (see `swift`).
     """
 
     def __init__(
@@ -67,6 +80,7 @@ class Collector:
         context: Mapping[str, str],
         hung: Callable[[str], str] = lambda _: "",
         let_go: Callable[[str], object] = lambda _: None,
+        offers: Mapping[str, Moving] | None = None,
     ) -> None:
         self.adapters = {each.manifest.name: each for each in adapters}
         self.router = Router(adapters, context)
@@ -77,6 +91,7 @@ class Collector:
         self._let_go = let_go
         self._pace = Pace()
         self._signs = Signs()
+        self._swift = Swift(offers or {})
         self._chains = Chains((source for each in adapters for source in each.sources if source.reader in readers), self._pace)
         self._hands = Hands(clock)
         self._state = _State()
@@ -108,7 +123,8 @@ class Collector:
 
     def forget(self) -> None:
         """Tells anew which sources stand by: a new incarnation begins."""
-        self._state.standing = frozenset()
+        self._state.standing, self._state.news = frozenset(), True
+        self._swift.forget()
 
     def alert(self, adapter: str, why: str) -> None:
         """Reads the adapter's sources more often for a while, because a fault is near."""
@@ -144,7 +160,11 @@ class Collector:
         return blocked
 
     def _ended(self, job: Job) -> Round:
+        moved = self._swift.moved(job.source.id, job.captures)
+        if moved is not None:
+            return self._moved(job, *moved)
         routed = self.router.route(job.source.adapter, job.captures)
+        self._swift.heard(job.source.id, job.captures, routed)
         took = self._clock.mono() - job.started
         found = Round(source=job.source, at=job.started_wall, mono=job.started, captures=job.captures, routed=routed, took=took)
         if found.told.outcome is Outcome.TIMED_OUT and self._hung(job.source.adapter):
@@ -152,14 +172,24 @@ class Collector:
         if job.source.reader is ReaderKind.LIBRARY and found.told.outcome is Outcome.TOOL_MISSING:
             self._let_go(job.source.adapter)
         self._heard(found)
-        return found
+        return replace(found, source=self._pace.promised(found.source))
+
+    def _moved(self, job: Job, numbers: Numbers, routed: Sequence[Routed]) -> Round:
+        """A round in which only numbers moved: what else was said is said again."""
+        source = job.source
+        self._state.words[source.id] = replace(self._state.words[source.id], started=job.started)
+        why = self._signs.moved(f"{source.id}:{source.adapter}", numbers)
+        if why:
+            self.alert(source.adapter, why)
+        took = self._clock.mono() - job.started
+        return Round(source=source, at=job.started_wall, mono=job.started, captures=job.captures, routed=routed, took=took, moved=numbers)
 
     def _hanging(self, job: Job) -> Round:
         return self._stuck(job.source, job, job.started_wall, job.started)
 
     def _stuck(self, source: Source, job: Job, at: float, mono: float) -> Round:
         own = "" if source is job.source else "not read: "
-        detail = f"{own}the read of {job.source.id} has not come back for {self._clock.mono() - job.started:.0f} s"
+        detail = f"{own}the read of {job.source.id} has not come back for more than {roughly(self._clock.mono() - job.started)}"
         told = Interpretation(outcome=Outcome.TIMED_OUT, detail=detail)
         found = Round(source=source, at=at, mono=mono, routed=(Routed(source.adapter, told, True),), stuck=True)
         self._heard(found)
@@ -167,13 +197,18 @@ class Collector:
 
     def _heard(self, found: Round) -> None:
         self._state.words[found.source.id] = word(found.told, found.mono)
+        self._state.news = True
         self.presence.hear(found.source, found.told)
+        self._pace.hear(found.source.id, found.told.outcome)
         for each in found.routed:
             why = self._signs.hear(f"{found.source.id}:{each.adapter}", each.told)
             if why and self.presence.has(each.adapter) is not False:
                 self.alert(each.adapter, why)
 
     def _standing(self) -> list[Round]:
+        if not self._state.news:
+            return []
+        self._state.news = False
         standing = self._chains.standing_by(self._state.words)
         fresh = [each for each in standing if each.id not in self._state.standing]
         self._state.standing = frozenset(each.id for each in standing)

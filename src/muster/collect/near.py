@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from muster.domain.model.attributes import Level
 from muster.domain.model.observation import Interpretation, Observation
 from muster.domain.model.reading import Absent, Known, Reading, Why
 from muster.domain.model.source import Outcome
@@ -14,6 +15,7 @@ DEGREES = 5.0
 
 _GROWING = ("errors.memory.uncorrected", "memory.remap.failed", "memory.remap.pending", "fault.last_code", "recovery.action", "pci.replays")
 _FAILING = frozenset({Outcome.DEVICE_LOST, Outcome.PARTIAL, Outcome.TIMED_OUT, Outcome.DRIVER_UNUSABLE, Outcome.UNREACHABLE})
+_HEAT = "temperature.core"
 _LIMITS = ("temperature.limit.slowdown", "temperature.limit.shutdown")
 
 
@@ -23,6 +25,7 @@ class Signs:
     def __init__(self) -> None:
         self._before: dict[str, dict[tuple[object, str], object]] = {}
         self._outcomes: dict[str, Outcome] = {}
+        self._limits: dict[str, list[float]] = {}
         self._events: dict[str, frozenset[str]] = {}
 
     def hear(self, source: str, told: Interpretation) -> str:
@@ -36,10 +39,18 @@ class Signs:
             return "an event"
         if told.outcome in _FAILING:
             return told.outcome.value if before is not None and before not in _FAILING else ""
-        said: dict[tuple[object, str], object] = {(each.subject, key): _value(each.readings[key]) for each in told.observations for key in _GROWING if key in each.readings}
+        rows = [(each.subject, each.readings) for each in told.observations]
+        said: dict[tuple[object, str], object] = {(subject, key): _value(had[key]) for subject, had in rows for key in _GROWING if key in had}
         known, self._before[source] = self._before.get(source), said
+        self._limits[source] = [_limit(each.readings) for each in told.observations if each.subject.level is Level.CARD]
         grown = next((key for (subject, key), value in said.items() if known is not None and known.get((subject, key), value) != value), "")
         return grown or _hot(told.observations)
+
+    def moved(self, source: str, numbers: Sequence[Mapping[str, float]]) -> str:
+        """The same, of a round in which only numbers moved; they stand in the order of its cards."""
+        limits = self._limits.get(source, [])
+        hot = any(each.get(_HEAT, float("-inf")) >= limit - DEGREES for each, limit in zip(numbers, limits, strict=False))
+        return _HEAT if hot else ""
 
 
 def _value(reading: Reading) -> object:
@@ -51,10 +62,13 @@ def _hot(rows: Iterable[Observation]) -> str:
 
 
 def _near_limit(readings: Mapping[str, Reading]) -> str:
-    heat = readings.get("temperature.core")
+    heat = readings.get(_HEAT)
     if isinstance(heat, Absent):
         return "device_lost" if heat.why is Why.DEVICE_LOST else ""
-    limits = [limit.value for key in _LIMITS if isinstance(limit := readings.get(key), Known)]
-    if heat is None or not limits or not isinstance(heat.value, int | float):
+    if heat is None or not isinstance(heat.value, int | float):
         return ""
-    return "temperature.core" if heat.value >= min(limits) - DEGREES else ""
+    return _HEAT if heat.value >= _limit(readings) - DEGREES else ""
+
+
+def _limit(readings: Mapping[str, Reading]) -> float:
+    return min((float(limit.value) for key in _LIMITS if isinstance(limit := readings.get(key), Known)), default=float("inf"))

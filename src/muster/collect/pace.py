@@ -6,13 +6,17 @@ What a report promises stays the source's own cadence: what is read more often i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from muster.domain.model.attributes import ATTRIBUTES, Kind
-from muster.domain.model.source import ReaderKind, Source
+from muster.domain.model.source import Outcome, ReaderKind, Source, SourceId
 
 IDLE_FACTOR = 10
 """So much slower are sources read whose adapter has nothing on this node."""
+
+IDLE_S = 600.0
+"""Nor are they read more often than this."""
 
 CLOSE_FACTOR = 4
 """So much more often are an adapter's sources read while a fault is near."""
@@ -26,6 +30,10 @@ CLOSE_S = 300.0
 LONGEST_S = 1800.0
 """The longest that an adapter is watched closely on end; then it rests as long."""
 
+PATIENCE = 3
+"""So many times on end a source must not have been there, and never before, to be looked for less often."""
+
+_NOT_THERE = frozenset({Outcome.TOOL_MISSING, Outcome.UNREACHABLE})
 _HOLD_HANDLES = frozenset({ReaderKind.LIBRARY, ReaderKind.TOOL})
 
 
@@ -41,6 +49,20 @@ class Pace:
     def __init__(self) -> None:
         self._watched: dict[str, _Watch] = {}
         self._held_until = float("-inf")
+        self._missing: dict[SourceId, int] = {}
+
+    def hear(self, source: SourceId, outcome: Outcome) -> None:
+        """Takes note of a source that is not there at all, and of one that is."""
+        if outcome not in _NOT_THERE:
+            self._missing[source] = 0
+        elif self._missing.get(source) != 0:
+            self._missing[source] = self._missing.get(source, 0) + 1
+
+    def promised(self, source: Source) -> Source:
+        """The source with the cadence that it keeps: one that was never there is looked for less often, and says so."""
+        if self._missing.get(source.id, 0) < PATIENCE:
+            return source
+        return replace(source, cadence=timedelta(seconds=seldom(source)))
 
     def alert(self, adapter: str, now: float) -> bool:
         """A fault is near on this adapter's cards. True when it is watched closely from now on and was not before."""
@@ -68,11 +90,16 @@ class Pace:
     def seconds(self, source: Source, now: float, idle: bool) -> float:
         """Seconds from one read of the source to the next."""
         own = source.cadence.total_seconds()
-        if idle:
-            return own * IDLE_FACTOR
+        if idle or self._missing.get(source.id, 0) >= PATIENCE:
+            return seldom(source)
         if not self.close(source.adapter, now) or tells_who(source):
             return own
         return min(own, max(own / CLOSE_FACTOR, CLOSEST_S))
+
+
+def seldom(source: Source) -> float:
+    """Seconds from one look for something that is not here to the next; a look can cost the start of a process."""
+    return max(source.cadence.total_seconds() * IDLE_FACTOR, IDLE_S)
 
 
 def tells_who(source: Source) -> bool:

@@ -15,6 +15,8 @@ MOST_BYTES = 1024 * 1024
 """Bytes of one parcel before it is packed."""
 WAITING_BYTES = 64 * 1024 * 1024
 """What may wait while the store is away; then the oldest goes."""
+REASONS = ("refused", "rejected", "waited")
+"""Why items are given up: the store refused the post, it said of a post that it took less, or too much waited."""
 FIRST_S, LONGEST_S = 0.5, 30.0
 """The first pause after a failure, and the longest."""
 _SPLIT = frozenset({400, 413, 422})
@@ -70,7 +72,7 @@ class Courier:
         """Bytes that wait."""
         self.sent = 0
         self.retries = 0
-        self.dropped: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
 
     def add(self, items: Iterable[bytes]) -> None:
         """Puts items at the end of what waits, in parcels."""
@@ -125,7 +127,7 @@ class Courier:
         halves = parcel.halves() if reply.status in _SPLIT else []
         self._waiting.extendleft(reversed(halves))
         if not halves:
-            self._drop(parcel, f"http_{reply.status}", f"refused: {reply.detail}")
+            self._drop(parcel, "refused", f"refused: {reply.detail}")
 
     def _drop(self, parcel: Parcel, reason: str, why: str) -> None:
         self.dropped[reason] += len(parcel.items)

@@ -136,17 +136,20 @@ KNOWN = _gauge(
 FINDINGS = _gauge("findings_open", "Open findings of the whole fleet by kind; told by the first shard alone.", ("kind",), "kind of finding")
 
 EXPORT_SHARD = _gauge("export_shard_info", "Which shard this export tells; always 1.", ("shard", "shards"), "export")
-EXPORT_READ = _gauge("export_last_read_timestamp_seconds", "When the server last answered this export.", (), "export")
-EXPORT_TIME = _gauge("export_read_duration_seconds", "How long the last reading of the server took.", (), "export")
-EXPORT_FRESH = _gauge("export_fresh", "1 while the server answers; 0 when the fleet's series are left out, because they would be old.", (), "export")
-EXPORT_SERIES = _gauge("export_series", "Series of the fleet in the last reading.", (), "export")
-EXPORT_WAITING = _gauge("export_waiting_bytes", "What is read but not yet taken by the store of metrics.", (), "export that pushes")
-EXPORT_FAILED = _counter("export_reads_failed_total", "Readings of the server that failed.", (), "export")
-EXPORT_SENT = _counter("export_sent_total", "Series or groups of them that the store of metrics took.", (), "export that pushes")
+EXPORT_READ = _gauge("export_last_read_timestamp_seconds", "When the server last answered this export.", ("shard",), "export")
+EXPORT_TIME = _gauge("export_read_duration_seconds", "How long the last reading of the server took.", ("shard",), "export")
+EXPORT_FRESH = _gauge("export_fresh", "1 while the server answers; 0 when the fleet's series are left out, because they would be old.", ("shard",), "export")
+EXPORT_SERIES = _gauge("export_series", "Series of the fleet in the last reading.", ("shard",), "export")
+EXPORT_WAITING = _gauge("export_waiting_bytes", "What is read but not yet taken by the store of metrics.", ("shard",), "export that pushes")
+EXPORT_FAILED = _counter("export_reads_failed_total", "Readings of the server that failed.", ("shard",), "export")
+EXPORT_SENT = _counter("export_sent_total", "Series or groups of them that the store of metrics took.", ("shard",), "export that pushes")
 EXPORT_DROPPED = _counter(
-    "export_dropped_total", "What was given up: refused by the store of metrics, or too much that waited.", ("reason",), "export that pushes, and reason"
+    "export_dropped_total",
+    "What was given up: refused by the store of metrics, or too much that waited.",
+    ("shard", "reason"),
+    "export that pushes, and reason",
 )
-EXPORT_RETRIES = _counter("export_retries_total", "Posts that had to be tried again.", (), "export that pushes")
+EXPORT_RETRIES = _counter("export_retries_total", "Posts that had to be tried again.", ("shard",), "export that pushes")
 
 FLEET = (CARD_INFO, DEVICE_INFO, PARTITION_INFO, CARD_PRESENCE, CARD_SEEN, NODE_INFO, NODE_SEEN, SOURCE_SEEN, SOURCE_STATE, CARDS, KNOWN, FINDINGS)
 OWN = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -97,8 +97,8 @@ class Source(Struct, frozen=True):
     last_at: str = ""
 
 
-class _Page(Struct, Generic[T], frozen=True):
-    items: list[T]
+class _Page(Struct, frozen=True):
+    items: list[msgspec.Raw]
     next: str | None = None
     at: str = ""
 
@@ -127,12 +127,14 @@ _LONGEST = 1900
 
 def read(ask: Ask, shard: Shard, keys: frozenset[str]) -> Fleet:
     """The shard as the server sees it now, with the readings of ``keys``. Raises an error of Muster's own tree."""
-    moments: list[str] = []
-    cards = {card.id: card for card in _items(ask, "/cards", _Page[Card], {"fields": _fields(keys)}, moments) if not card.aside and shard.has(card.id)}
-    nodes = {node.id: node for node in _items(ask, "/nodes", _Page[Node], {}, moments) if shard.has(node.id)}
-    sources = {each.id: each for each in _items(ask, "/sources", _Page[Source], {}, moments) if each.state != "removed" and shard.has(each.id)}
+    found = _decoded(ask("/sources", {"limit": "1"}), _Page)
+    cards = {card.id: card for card in _items(ask, "/cards", Card, {"fields": _fields(keys)}) if not card.aside and shard.has(card.id)}
+    nodes = {node.id: node for node in _items(ask, "/nodes", Node, {}) if shard.has(node.id)}
+    sources = {each.id: each for each in _items(ask, "/sources", Source, {}) if each.state != "removed" and shard.has(each.id)}
     findings = _decoded(ask("/summary", {"totals": ""}), _Summary).findings if shard.first else None
-    at = seconds(moments[-1]) or 0.0
+    at = seconds(found.at)
+    if at is None:
+        raise Unavailable("the server does not say what time it is", hint="is it a muster server?")
     return Fleet(at=at, cards=list(cards.values()), nodes=list(nodes.values()), sources=list(sources.values()), findings=findings)
 
 
@@ -141,13 +143,16 @@ def _fields(keys: frozenset[str]) -> str:
     return told if len(told) <= _LONGEST else ",".join((*CARD_FIELDS, "readings"))
 
 
-def _items(ask: Ask, path: str, kind: type[_Page[T]], query: Mapping[str, str], moments: list[str]) -> Iterator[T]:
-    """Items of a list over all of its pages; the time of each page goes to ``moments``."""
+def _items(ask: Ask, path: str, kind: type[T], query: Mapping[str, str]) -> Iterator[T]:
+    """Items of a list: streamed where the server can, else page by page. One that moves between two pages may come twice."""
+    lines = ask.lines(path, query)
+    if lines is not None:
+        yield from (_decoded(line, kind) for line in lines if line.strip())
+        return
     after: Mapping[str, str] = {}
     while True:
-        page = _decoded(ask(path, {"limit": str(PAGE), **query, **after}), kind)
-        moments.append(page.at)
-        yield from page.items
+        page = _decoded(ask(path, {"limit": str(PAGE), **query, **after}), _Page)
+        yield from (_decoded(bytes(item), kind) for item in page.items)
         if not page.next:
             return
         after = {"cursor": page.next}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from muster.domain.model.attributes import ATTRIBUTES, Kind
 from muster.export.fleet import seconds
@@ -28,9 +28,9 @@ def named(name: str, pairs: Pairs) -> bytes:
     return b"".join(block(1, text(1, key) + text(2, value)) for key, value in sorted((*pairs, ("__name__", name))))
 
 
-def sealed(series: Sequence[bytes]) -> bytes:
-    """A write request of these series, packed."""
-    return packed(b"".join(block(1, each) for each in series))
+def sealed(series: Sequence[bytes], pack: Callable[[bytes], bytes] = packed) -> bytes:
+    """A write request of these series, as a block of snappy by ``pack``."""
+    return pack(b"".join(block(1, each) for each in series))
 
 
 class _Line:

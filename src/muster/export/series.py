@@ -14,7 +14,6 @@ from muster.export.fleet import Card, Fleet, Node, Part, Readings, Source, Told,
 from muster.export.labels import Labels, Pairs, labels
 
 Number: TypeAlias = "int | float"
-NONE = labels(())
 _ENDLESS = 2**1023
 """Whole numbers from here on may be more than a float can hold."""
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 from muster.export import families as f
 from muster.export.exposition import CONTENT_TYPE, text
 from muster.export.labels import labels
-from muster.export.series import NONE, Point
+from muster.export.series import Point
 from muster.export.shards import Shard
 
 PATIENCE_S = 10.0
@@ -57,14 +57,15 @@ class Pages:
         return page + (gzip.compress(mine, 1, mtime=0) if packed else mine)
 
     def _own(self, fresh: bool) -> Iterable[Point]:
-        yield Point(f.EXPORT_SHARD, labels((("shard", str(self._shard.number)), ("shards", str(self._shard.of)))), 1)
-        yield Point(f.EXPORT_FRESH, NONE, int(fresh))
-        yield Point(f.EXPORT_FAILED, NONE, self._failed)
+        mine = labels((("shard", str(self._shard.number)),))
+        yield Point(f.EXPORT_SHARD, mine.more("shards", str(self._shard.of)), 1)
+        yield Point(f.EXPORT_FRESH, mine, int(fresh))
+        yield Point(f.EXPORT_FAILED, mine, self._failed)
         if self._told_at is not None:
-            yield Point(f.EXPORT_READ, NONE, self._read_at)
-            yield Point(f.EXPORT_TIME, NONE, self._took)
+            yield Point(f.EXPORT_READ, mine, self._read_at)
+            yield Point(f.EXPORT_TIME, mine, self._took)
         if fresh:
-            yield Point(f.EXPORT_SERIES, NONE, self._series)
+            yield Point(f.EXPORT_SERIES, mine, self._series)
 
 
 class _Handler(BaseHTTPRequestHandler):

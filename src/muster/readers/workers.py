@@ -16,6 +16,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
+
 from muster.domain.model.source import Outcome
 from muster.readers.outcomes import STDERR_LIMIT
 from muster.readers.processes import GRACE_S, Custody, Process, end, exited
@@ -244,8 +246,14 @@ _BY_KIND = {"import": Outcome.TOOL_MISSING, "function": Outcome.TOOL_MISSING, "n
 _BY_TYPE = {"PermissionError": Outcome.NOT_PERMITTED, "TimeoutError": Outcome.TIMED_OUT, "FileNotFoundError": Outcome.TOOL_MISSING}
 
 
+_decode = msgspec.json.Decoder().decode
+
+
 def _understood(line: bytes, said: bytes) -> Answer:
-    told = json.loads(line)
+    try:
+        told = _decode(line)
+    except ValueError:
+        told = json.loads(line)  # not-a-number and the like, which strict JSON has not
     if "error" not in told:
         return Answer(value=told["value"], stderr=said)
     outcome = _BY_KIND.get(told["error"]) or _BY_TYPE.get(told["type"], Outcome.DRIVER_UNUSABLE)

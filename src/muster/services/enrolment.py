@@ -21,6 +21,7 @@ from muster.services.enrolment_access import LIFE, Roster
 from muster.services.enrolment_denials import Denials, plain
 from muster.services.enrolment_proof import Asked, Doubles, Freshness, opened, proven
 from muster.services.enrolment_scope import Keys, keys_of, listed, own_scope, scope_doc
+from muster.spi.access import Where
 from muster.spi.enrolment import Deed, EnrolmentRows, EnrolmentStore, JoinToken, Member, Signer
 from muster.wire.enrol import Enrolled, EnrolRequest, LeaveRequest, RenewRequest, Signed, Token, TokenRequest
 from muster.wire.report import SCHEMA, NodeDoc
@@ -41,10 +42,12 @@ class Enrolment:
         now: float,
         dice: Callable[[int], bytes],
         placeholders: Iterable[str] = PLACEHOLDERS,
+        address: Callable[[], str] = str,
     ) -> None:
         self._store = store
         self._authority = authority
         self._dice = dice
+        self._address = address
         self._placeholders = frozenset(placeholders)
         self._turn = threading.Lock()
         self._fresh = Freshness(fingerprint, now)
@@ -55,6 +58,10 @@ class Enrolment:
     def authority(self) -> bytes:
         """The certificate of our authority, PEM."""
         return self._authority()
+
+    def where(self) -> Where:
+        """Where reporters join."""
+        return Where(address=self._address(), fingerprint=self._fresh.server)
 
     def enrol(self, asked: Signed, now: float, peer: str = "") -> Enrolled:
         """Lets a reporter in by a one-time token. Raises NotAllowed, Conflict or InputError."""

@@ -104,7 +104,10 @@ class Source:
 
     def took(self, numbers: Numbers) -> None:
         """Keeps what counters must not fall below."""
-        self.floor = np.where(self.bounds.counters, np.fmax(numbers, self.bounds.low), self.bounds.low) if numbers.size else _EMPTY
+        if numbers.size != self.bounds.low.size:
+            self.floor, self.steady = _EMPTY, False
+            return
+        self.floor = np.where(self.bounds.counters, np.fmax(numbers, self.bounds.low), self.bounds.low)
 
 
 def digest(facts: bytes) -> bytes:

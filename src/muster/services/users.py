@@ -139,6 +139,14 @@ class Tokens:
             self._known.clear()
         return found
 
+    def sign_out(self, user: User, now: float) -> None:
+        """Ends the session of a user; a token that an admin made stays."""
+        found = [row for row in self.tokens(now) if row.id == user.token and row.kind == SESSION]
+        if found:
+            self._store.revoke([user.token], now, signature(user), _entry("sign_out", user, now, *found))
+            with self._lock:
+                self._known.clear()
+
     def sign_in(self, proof: str, nonce: str, now: float) -> tuple[TokenRow, str]:
         """A session for an identity token of the issuer. Raises NotAllowed, or Unavailable when the issuer does not answer."""
         if self._sign_in is None:
@@ -167,7 +175,7 @@ class Tokens:
 
 def digest(secret: str) -> str:
     """What is kept of a secret."""
-    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def signature(user: User) -> str:

@@ -11,7 +11,12 @@ from muster.domain.decide.find import find
 from muster.domain.decide.sight import sees
 from muster.domain.model.errors import NotFound
 from muster.domain.model.roll import CardRecord, NodeRecord, SourceRecord
-from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, RollReader
+from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, News, RollReader
+
+STRETCH = 500
+"""Rows that are read at once while those in sight are looked for."""
+MOST_AUDIT = 10_000
+"""Entries of the audit among which those in sight are looked for."""
 
 
 class Limited:
@@ -81,36 +86,51 @@ class Limited:
         """Roll-ups of a subject in sight; none of another."""
         return self._reader.minutes(subject, key, since, until) if self._about([subject]) else []
 
-    def nodes(self, at: float | None = None, **more: Any) -> list[NodeRecord]:
+    def nodes(self, at: float | None = None, ids: Iterable[str] | None = None) -> list[NodeRecord]:
         """Nodes in sight."""
-        return [node for node in self._reader.nodes(at, **more) if sees(self._patterns, node.name)]
+        return [node for node in self._reader.nodes(at, ids) if sees(self._patterns, node.name)]
 
-    def sources(self, **more: Any) -> list[SourceRecord]:
+    def sources(self, nodes: Iterable[str] | None = None) -> list[SourceRecord]:
         """Sources on nodes in sight."""
-        return [source for source in self._reader.sources(**more) if source.node in self._nodes]
+        return [source for source in self._reader.sources(nodes) if source.node in self._nodes]
 
     def changes(self, subject: str | None = None, after: int = 0, limit: int = 500, at: float | None = None, **more: Any) -> list[ChangeRow]:
         """History of what is in sight. Reads on while nothing of a stretch is."""
         if subject is not None and not self._about([subject]):
             return []
-        while found := self._reader.changes(subject, after, limit, at, **more):
+        while found := self._reader.changes(subject, after, max(limit, STRETCH), at, **more):
             here = [row for row in found if self._about([row.change.subject])]
             if here:
-                return here
+                return here[:limit]
             if more.get("newest"):
                 more["before"] = found[-1].number
             else:
                 after = found[-1].number
         return []
 
-    def findings(self, *, closed: bool = False, at: float | None = None, **more: Any) -> list[FindingRow]:
-        """Findings on cards and nodes in sight."""
-        return [row for row in self._reader.findings(closed=closed, at=at, **more) if self._finding(row)]
+    def news(self, after: int, limit: int = 500) -> list[News]:
+        """What became of findings on what is in sight. Reads on while nothing of a stretch is."""
+        while found := self._reader.news(after, max(limit, STRETCH)):
+            here = [row for row in found if self._finding(row.row)]
+            if here:
+                return here[:limit]
+            after = found[-1].number
+        return []
+
+    def findings(self, *, limit: int | None = None, before: tuple[float, str] | None = None, **more: Any) -> list[FindingRow]:
+        """Findings on cards and nodes in sight, newest first."""
+        if limit is None:
+            return [row for row in self._reader.findings(before=before, **more) if self._finding(row)]
+        here: list[FindingRow] = []
+        while len(here) < limit and (found := self._reader.findings(limit=max(limit, STRETCH), before=before, **more)):
+            here += [row for row in found if self._finding(row)]
+            before = found[-1].finding.opened_at, found[-1].finding.id
+        return here[:limit]
 
     def finding(self, id_: str) -> FindingRow:
         """The finding of that id. Raises NotFound, also for one out of sight."""
-        found = next((row for row in self.findings(closed=True) if row.finding.id == id_), None)
-        if found is None:
+        found = self._reader.finding(id_)
+        if not self._finding(found):
             raise NotFound(f"no finding {id_!r}", hint="`/api/v1/findings?closed=true` lists them")
         return found
 
@@ -118,9 +138,15 @@ class Limited:
         told = row.finding
         return self._about((told.node,)) if told.node else self._about((told.subject, *told.cards))
 
-    def events(self, card: str | None = None, node: str | None = None, limit: int = 500, **more: Any) -> list[EventRow]:
+    def events(
+        self, card: str | None = None, node: str | None = None, limit: int = 500, *, before: tuple[float, str] | None = None, **more: Any
+    ) -> list[EventRow]:
         """Events on nodes in sight, newest first."""
-        return [row for row in self._reader.events(card, node, limit, **more) if row.node in self._nodes and (not row.card or row.card in self._cards)]
+        here: list[EventRow] = []
+        while len(here) < limit and (found := self._reader.events(card, node, max(limit, STRETCH), before=before, **more)):
+            here += [row for row in found if row.node in self._nodes and (not row.card or row.card in self._cards)]
+            before = found[-1].last_at, found[-1].id
+        return here[:limit]
 
     def capture(self, digest: str) -> CaptureRow:
         """A capture made on a node in sight. Raises NotFound."""
@@ -131,7 +157,7 @@ class Limited:
 
     def audit(self, limit: int = 500) -> list[Mapping[str, Any]]:
         """Acts on what is in sight."""
-        return [row for row in self._reader.audit(limit) if self._act(row)]
+        return [row for row in self._reader.audit(MOST_AUDIT) if self._act(row)][:limit]
 
     def _act(self, row: Mapping[str, Any]) -> bool:
         node = str(row.get("node") or "")

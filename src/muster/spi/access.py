@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from muster.domain.model.access import Scope, Speaker, User
@@ -42,8 +43,19 @@ class Bounds(Protocol):
         """Raises NotAllowed when a report under this name, of this node (of ``cluster``, where that is known), is not the speaker's to make."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """Where reporters join, and the fingerprint of the authority that they find there; empty where that is not known."""
+
+    address: str
+    fingerprint: str
+
+
 class Reporters(Protocol):
     """Reporters as users see and rule them. ``by`` goes into the audit, without which nothing is done."""
+
+    def where(self) -> Where:
+        """Where they join."""
 
     def mint(self, scope: Scope, uses: int, lasts: float, by: str, now: float) -> tuple[JoinToken, str]:
         """A new join token, and its text, which is told once. A scope of one node without a name is for any node, each for itself. Raises InputError."""

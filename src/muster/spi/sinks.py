@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 
 class Ask(Protocol):
-    """Asks the server's API."""
+    """Asks the server's API. Both raise errors of Muster's own tree."""
 
     def __call__(self, path: str, query: Mapping[str, str]) -> bytes:
-        """The JSON document at ``path`` under the API's root. Raises an error of Muster's own tree."""
+        """The JSON document at ``path`` under the API's root."""
+
+    def lines(self, path: str, query: Mapping[str, str]) -> Iterator[bytes] | None:
+        """The whole list at ``path``, a JSON document a line, as it comes; None when this server does not stream lists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from muster.domain.model.roll import CardRecord, Change, Finding, NodeRecord, Sample, SourceRecord, Word
+from muster.domain.model.roll import CardRecord, Change, Finding, NodeRecord, Sample, SourceRecord
+from muster.spi.lease import Answers, Lease
+from muster.spi.reading import RollReader
+from muster.spi.rows import Answered, AuditCheck, CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, Holder, News
+
+__all__ = [
+    "Answered",
+    "Answers",
+    "AuditCheck",
+    "Batch",
+    "CaptureRow",
+    "ChangeRow",
+    "CurrentValue",
+    "EventRow",
+    "FindingRow",
+    "Fresh",
+    "Heard",
+    "Holder",
+    "Layout",
+    "Lease",
+    "Loaded",
+    "News",
+    "Received",
+    "RegionRows",
+    "Reporter",
+    "RollReader",
+    "RollWriter",
+    "Said",
+    "Slot",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +104,6 @@ class Layout:
     """How many numbers each `Heard` has."""
     before: int = 0
     """Where in ``Batch.heard`` it begins: of its slot, rounds from this index on are of this layout, those before it of the layout there was."""
-    before: int = 0
-    """Index in `Batch.heard` from which it holds; 0: for all rounds of its slot in this batch."""
     promise: float = 0.0
     """Seconds for which a word of this source holds."""
     bounds: bytes = b""
@@ -128,40 +155,6 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventRow:
-    """An event on a subject, as stored: ``card`` is empty while no card of the roll stands at its address."""
-
-    id: str
-    card: str
-    node: str
-    source: str
-    adapter: str
-    kind: str
-    code: str | None
-    text: str
-    address: str
-    first_at: float
-    last_at: float
-    repeats: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureRow:
-    """The bytes that a value rests on, by the digest of their content."""
-
-    digest: str
-    source: str
-    node: str
-    format: str
-    locator: tuple[str, ...]
-    taken_at: float
-    exit_status: int | None
-    stderr: bytes
-    cut: bool
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Everything that one step changes; it is committed whole or not at all."""
 
@@ -209,6 +202,8 @@ class Batch:
     events: Sequence[EventRow] = ()
     captures: Sequence[CaptureRow] = ()
     audit: Sequence[Mapping[str, Any]] = ()
+    answered: Sequence[Answered] = ()
+    """What requests are answered for it: kept with it or not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,45 +233,6 @@ class RegionRows:
     said: Sequence[Said]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """Who may write."""
-
-    holder: str
-    token: int
-    """Grows with every taking."""
-    until: float
-    """When the holder meant to have renewed it, by its own clock."""
-
-
-class Lease(Protocol):
-    """The right to write. ``now`` is any clock of the caller that does not jump; a lease is gone when its row did not change for ``span`` seconds of it."""
-
-    span: float
-
-    def acquire(self, holder: str, now: float, *, certain: bool = False) -> bool:
-        """Takes it; False while another holds it: ask again. ``certain``: the caller knows by other means that the other is gone. Raises Unavailable."""
-
-    def renew(self, now: float) -> bool:
-        """To be called several times in each span. False when it is another's by now: what this server holds in memory is old. Raises Unavailable."""
-
-    def release(self) -> None:
-        """Gives it back. Raises Unavailable."""
-
-    def holder(self) -> Holder | None:
-        """Who has it; None when it is free. Raises Unavailable."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditCheck:
-    """What became of the audit log: ``broken`` is the number of the first row that is not as it was written, None when all are."""
-
-    rows: int
-    """Rows that were found whole."""
-    broken: int | None = None
-    why: str = ""
-
-
 class RollWriter(Protocol):
     """The one writer."""
 
@@ -292,96 +248,11 @@ class RollWriter(Protocol):
     def commit(self, batch: Batch) -> None:
         """Writes the batch in one transaction, durable when it returns. Raises Unavailable when the store cannot be written."""
 
+    def falls(self, slot: int, numbers: bytes, at: float) -> bool:
+        """True when a counter of the slot is below its last number. A round older than the newest, or one that fits no layout, says nothing."""
+
     def acknowledge(self, finding: str, by: str, at: float, reason: str) -> FindingRow:
         """Marks an open finding as seen. Raises NotFound or Conflict (already closed)."""
 
     def trim(self, now: float, keep: Mapping[str, float]) -> int:
         """Drops roll-ups, events, captures and received keys older than ``keep`` seconds by kind; returns rows dropped."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeRow:
-    """A change as stored, with its running number."""
-
-    number: int
-    change: Change
-    superseded_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingRow:
-    """A finding as stored."""
-
-    finding: Finding
-    last_seen_at: float
-    acknowledged_at: float | None = None
-    acknowledged_by: str = ""
-    closed_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CurrentValue:
-    """The newest word of one source on one gauge or counter of one subject."""
-
-    subject: str
-    card: str
-    node: str
-    source: str
-    key: str
-    word: Word
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fresh:
-    """What was written since a commit: for those who keep columns of the roll."""
-
-    version: int
-    """Number of the last commit that this answers for."""
-    cards: Sequence[CardRecord]
-    gone: Sequence[str]
-    """Cards that are no more."""
-    regrounded: bool = False
-    """True when ``after`` is too old to be answered: ``cards`` are then all there are, and what is not among them is gone."""
-
-
-class RollReader(Protocol):
-    """Every plain query. ``at`` None is now; a time answers what was believed then."""
-
-    def version(self) -> int:
-        """Number of the last commit that changed a record; 0 in an empty store. Cheap: asked many times a second."""
-
-    def fresh(self, after: int) -> Fresh:
-        """Cards written since commit ``after``; 0 asks for all."""
-
-    def cards(self, at: float | None = None, ids: Iterable[str] | None = None) -> list[CardRecord]:
-        """Cards believed at ``at``, in order of creation."""
-
-    def resolve(self, card: str) -> str:
-        """The card id that ``card`` (perhaps joined into another since) stands for now. Raises NotFound."""
-
-    def current(self, cards: Iterable[str] | None = None, at: float | None = None) -> list[CurrentValue]:
-        """Gauges and counters; in the past, the last of the minute roll-ups at or before ``at``."""
-
-    def minutes(self, subject: str, key: str, since: float, until: float) -> list[Mapping[str, Any]]:
-        """Roll-ups ``{minute, source, count, sum, low, high, last}`` of one gauge."""
-
-    def nodes(self, at: float | None = None) -> list[NodeRecord]:
-        """Nodes, in order of creation."""
-
-    def sources(self) -> list[SourceRecord]:
-        """Sources, by node name and source."""
-
-    def changes(self, subject: str | None = None, after: int = 0, limit: int = 500, at: float | None = None) -> list[ChangeRow]:
-        """History by running number; of one subject, or all. In the past: entries learnt by then and not yet superseded."""
-
-    def findings(self, *, closed: bool = False, at: float | None = None) -> list[FindingRow]:
-        """Open findings, or closed ones too, newest first."""
-
-    def events(self, card: str | None = None, node: str | None = None, limit: int = 500) -> list[EventRow]:
-        """Events, newest first."""
-
-    def capture(self, digest: str) -> CaptureRow:
-        """The capture with this digest. Raises NotFound when it was never kept or was dropped by the budget."""
-
-    def audit(self, limit: int = 500) -> list[Mapping[str, Any]]:
-        """Operator acts, newest first."""

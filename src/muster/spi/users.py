@@ -92,6 +92,9 @@ class TokenOffice(Protocol):
     def revoke(self, word: str, by: User, now: float) -> list[TokenRow]:
         """Ends the token of that id, or every token of that name; those that were ended. Raises NotFound."""
 
+    def sign_out(self, user: User, now: float) -> None:
+        """Ends the session of a user; a token that an admin made stays."""
+
     def sign_in(self, proof: str, nonce: str, now: float) -> tuple[TokenRow, str]:
         """A session for an identity token of the issuer. Raises NotAllowed, or Unavailable when the issuer does not answer."""
 

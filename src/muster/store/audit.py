@@ -27,7 +27,7 @@ _PUT_HEAD = replacing(audit_head, [audit_head.c.name])
 
 def record(session: Session, entries: Iterable[Mapping[str, Any]], at: float) -> None:
     """Adds entries to the log; each at its own ``at`` where it has one."""
-    rows = [{"at": float(entry.get("at", at)), "entry": mapping.text(entry)} for entry in entries]
+    rows: list[dict[str, Any]] = [{"at": float(entry.get("at", at)), "entry": mapping.text(entry)} for entry in entries]
     if not rows:
         return
     number, last = session.execute(_HEAD, {"name_": _NAME}).fetchone() or (0, START)

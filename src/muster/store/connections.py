@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.sql import Executable
 from sqlalchemy.pool import QueuePool
+from sqlalchemy.sql import Executable
 
 from muster.domain.model.errors import Unavailable
 from muster.store.statements import Session

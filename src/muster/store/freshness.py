@@ -58,7 +58,7 @@ def asked(after: int) -> Sequence[Executable]:
     rows = select(cards.c.id, cards.c.record).order_by(cards.c.created_at, cards.c.number)
     return (
         select(counters.c.name, counters.c.value).where(counters.c.name.in_((VERSION, FLOOR))),
-        rows.where(cards.c.written > after) if after else rows,
+        rows.where(cards.c.written > after) if after > 0 else rows.limit(0),
         select(cards_gone.c.id).where(cards_gone.c.written > after).order_by(cards_gone.c.written, cards_gone.c.id),
     )
 

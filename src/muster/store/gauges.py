@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, delete, select, update
 
 from muster.spi.store import Batch, Slot
 from muster.store import gauges_round, gauges_rows, intake
@@ -24,9 +24,10 @@ from muster.store.gauges_rows import Rolled
 from muster.store.pack import BLOCK
 from muster.store.schema_gauges import layout_subjects, layouts, minute_rows, slots
 from muster.store.statements import Session, adding, compiled, each, replacing
+from muster.store.unread import Unread
 
-LAYOUT, ROW, SLOT = "layout", "minute_row", "slot"
-"""Counters: the next layout, row of a minute, and slot."""
+LAYOUT, ROW, SLOT, JOIN = "layout", "minute_row", "slot", "join"
+"""Counters: the next layout, row of a minute, and slot; how often cards were joined or vanished."""
 _LATE = 4096
 """Minutes of the past that are remembered, so that what comes after goes into the same row."""
 
@@ -41,6 +42,10 @@ _UNITE = compiled(update(slots).where(slots.c.region == bindparam("old")).values
 _LAYOUT = compiled(adding(layouts))
 _UNTIL = compiled(update(layouts).where(layouts.c.slot == bindparam("slot_"), layouts.c.until.is_(None)).values(until=bindparam("since")))
 _SUBJECT = replacing(layout_subjects, [layout_subjects.c.subject, layout_subjects.c.layout])
+_HOLDING = select(layout_subjects.c.layout).where(layout_subjects.c.card == bindparam("card_"))
+_OF_CARD = compiled(select(layouts.c.number, layouts.c.columns).where(layouts.c.number.in_(_HOLDING)))
+_RENAME = compiled(update(layouts).where(layouts.c.number == bindparam("number_")).values(columns=bindparam("columns")))
+_NO_SUBJECT = compiled(delete(layout_subjects).where(layout_subjects.c.card == bindparam("card_")))
 _ROW = compiled(adding(minute_rows))
 _MORE = compiled(update(minute_rows).where(minute_rows.c.number == bindparam("number_")).values(at=bindparam("at"), packed=bindparam("packed")))
 _ALL = compiled(select(slots, layouts.c.columns).join(layouts, layouts.c.number == slots.c.layout).order_by(slots.c.slot))
@@ -49,18 +54,23 @@ _ALL = compiled(select(slots, layouts.c.columns).join(layouts, layouts.c.number 
 class Gauges:
     """Newest numbers and open minutes of all sources. ``path``: where other processes of the machine find the numbers. Not ``rolled``: no history of them."""
 
-    def __init__(self, path: Path | None = None, *, rolled: bool = True) -> None:
+    def __init__(self, path: Path | None, unread: Unread, *, rolled: bool = True) -> None:
         self.pool = Pool(path)
         self.rolled = rolled
+        self._readable = unread.readable
         self._layout = self._row = 1
         self._frozen = 0
         self._late: dict[tuple[int, int], Shut] = {}
         self._plan: Plan | None = None
-        self._joined = False
+        self._joins = 0
+        self._loaded = False
+        self.wrote = False
+        """True when this process wrote since it loaded: what is in memory is what is newest."""
 
     def load(self, session: Session) -> tuple[list[Slot], int]:
         """Begins anew with what the store has. Returns the sources, and the next slot to give."""
-        found = [_restored(dict(zip([*slots.c.keys(), "columns"], row, strict=True))) for row in session.execute(_ALL)]
+        rows = [dict(zip([*slots.c.keys(), "columns"], row, strict=True)) for row in session.execute(_ALL)]
+        found = self._readable("slots", ("slot",), rows, _restored, whole=True)
         self.pool.open([seat for seat, _, _ in found], max((seat.meta.slot for seat, _, _ in found), default=0) + 1)
         for seat, newest, rolled in found:
             mine = slice(seat.offset, seat.offset + seat.width)
@@ -69,7 +79,9 @@ class Gauges:
             self.pool.count[mine], self.pool.total[mine] = rolled.count, np.where(told, rolled.total, 0.0)
             self.pool.low[mine], self.pool.high[mine] = np.where(told, rolled.low, np.inf), np.where(told, rolled.high, -np.inf)
         self._layout, self._row = (max(intake.counted(session, name), 1) for name in (LAYOUT, ROW))
-        self._frozen, self._late, self._plan = self._row - 1, {}, None
+        self._frozen, self._late, self._plan, self.wrote = self._row - 1, {}, None, False
+        self._joins = self.pool.arrays.joins = intake.counted(session, JOIN)
+        self._loaded = True
         return [_slot(seat.meta, self.pool) for seat, _, _ in found], max(intake.counted(session, SLOT), 1)
 
     def falls(self, slot: int, numbers: bytes, at: float) -> bool:
@@ -80,15 +92,22 @@ class Gauges:
         newest = self.pool.arrays.newest[seat.offset : seat.offset + seat.width]
         return bool(((np.frombuffer(numbers, "<f8") < newest) & seat.counters).any())
 
-    def freeze(self) -> int:
-        """Within the writer's transaction: rows of minutes up to the number that this returns are changed no more."""
+    def freeze(self, session: Session) -> int:
+        """Rows of minutes up to the number that this returns are changed no more."""
+        if not self._loaded:
+            self.load(session)
         self._frozen = self._row - 1
         self._late = {}
         return self._frozen
 
     def write(self, session: Session, batch: Batch) -> None:
         """Writes the layouts and rounds of a batch. Raises InputError for numbers that fit no layout."""
-        self._joined = bool(batch.gone or batch.vanished)
+        if not self._loaded:
+            self.load(session)
+        if batch.gone or batch.vanished:
+            self._joins += 1
+            intake.count(session, JOIN, self._joins)
+            self._forget(session, batch.vanished)
         each(session, _UNITE, ({"old": old, "new": intake.last(old, batch.united)} for old in batch.united))
         plan = gauges_round.plan(batch, self.pool, self._next_layout, self._late)
         self._lay(session, plan, batch)
@@ -106,13 +125,21 @@ class Gauges:
         plan, self._plan = self._plan, None
         if plan is None or plan.scratch is None:
             return
+        self.pool.share()
         if plan.seats:
             self.pool.settle(plan.seats, plan.scratch)
         if len(self._late) > _LATE:
             self._late = {}
         self._late.update({key: shut for key, shut in plan.late.items() if shut.number > self._frozen})
-        if self._joined:
-            self.pool.arrays.joins += 1
+        self.pool.arrays.joins, self.wrote = self._joins, True
+
+    def _forget(self, session: Session, cards: Sequence[str]) -> None:
+        """Takes the columns of cards that never were out of the layouts they stand in; nothing stands for them."""
+        for card in cards:
+            for number, blob in session.execute(_OF_CARD, {"card_": card}).fetchall():
+                left = [column for column in gauges_rows.columns(blob) if column[1] != card]
+                session.execute(_RENAME, {"number_": number, "columns": gauges_rows.columns_blob(left)})
+            session.execute(_NO_SUBJECT, {"card_": card})
 
     def _next_layout(self) -> int:
         self._layout += 1
@@ -216,7 +243,10 @@ def _restored(row: dict[str, Any]) -> tuple[Seat, tuple[Any, Any], Rolled]:
     newest = np.frombuffer(row["numbers"], "<f8")
     told = np.frombuffer(row["told"], "<f8") if row["told"] else np.where(np.isnan(newest), NONE, meta.at)
     nothing = np.zeros(width)
-    rolled = gauges_rows.spread(row["open"], width, newest) if row["open"] else Rolled(nothing.astype(np.int64), nothing, nothing, nothing, newest)
+    rolled = Rolled(nothing.astype(np.int64), nothing, nothing, nothing, newest)
+    if row["open"]:
+        opened = gauges_rows.spread([row["open"]], width, newest[None])
+        rolled = Rolled(*(getattr(opened, name)[0] for name in ("count", "low", "high", "total", "last")))
     return seat, (newest, told), rolled
 
 

@@ -21,8 +21,8 @@ from muster.store.pack import Floats, Ints
 _MAGIC = b"MUSTERN1"
 _HEAD = 4096
 _SIZES = struct.Struct("<8sQQ")
-_RETIRED, _LAYOUTS, _JOINS = 4, 5, 6
-"""Words of the head: not 0 when another file took its place; the last layout; how often cards were joined."""
+_RETIRED, _LAYOUTS, _JOINS, _PLACES = 4, 5, 6, 7
+"""Words of the head: not 0 when another file took its place; the last layout; how often cards were joined; how often places changed."""
 _BY_SLOT = ("layout", "offset", "at", "since", "again_at")
 _BY_NUMBER = ("newest", "told")
 NONE = -np.inf
@@ -70,12 +70,21 @@ class Arrays:
 
     @property
     def joins(self) -> int:
-        """How often cards were joined, or brought back, since the writer began."""
+        """How often cards were joined or vanished."""
         return int(self._head[_JOINS])
 
     @joins.setter
     def joins(self, many: int) -> None:
         self._head[_JOINS] = many
+
+    @property
+    def places(self) -> int:
+        """Grows when slots are given other places: odd while it is being done."""
+        return int(self._head[_PLACES])
+
+    @places.setter
+    def places(self, number: int) -> None:
+        self._head[_PLACES] = number
 
     def retire(self) -> None:
         """Says to readers that another file takes the place of this one."""

@@ -83,9 +83,11 @@ def spans(starts: Ints, widths: Ints) -> Ints:
 
 @dataclass(slots=True)
 class Pool:
-    """Room for the numbers of all slots, in a file at ``path`` where it can be made."""
+    """Room for the numbers of all slots. ``home``: the file in which others find them from `share` on."""
 
+    home: Path | None = None
     path: Path | None = None
+    """The file they are in; None: in memory."""
     seats: dict[int, Seat] = field(default_factory=dict)
     arrays: Arrays = field(init=False)
     low: Floats = field(init=False)
@@ -99,16 +101,23 @@ class Pool:
         self._room(SLOTS, NUMBERS)
 
     def open(self, seats: Sequence[Seat], slots: int) -> None:
-        """Makes room for all that a starting writer finds, and gives each seat its place."""
-        self.seats, self._end = {}, 0
+        """Makes room, in memory, for all that a starting writer finds, and gives each seat its place."""
+        self.seats, self._end, self.path = {}, 0, None
         self._free.clear()
         self._room(_grown(SLOTS, slots), _grown(NUMBERS, sum(seat.width for seat in seats)))
         for seat in seats:
             self.place(seat)
             self._say(seat.meta.slot, seat.meta)
 
+    def share(self) -> None:
+        """Puts the newest numbers into the file, when they are not there yet: this is the process that writes."""
+        if self.home is not None and self.path is None:
+            self.path = self.home
+            self.arrays = self._arrays(self.arrays.slots, self.arrays.numbers, self.arrays)
+
     def place(self, seat: Seat) -> None:
         """Gives a new seat room, in the place of what its slot had."""
+        self.arrays.places += 1
         before = self.seats.get(seat.meta.slot)
         if before is not None:
             self.arrays.layout[seat.meta.slot] = 0
@@ -124,6 +133,7 @@ class Pool:
         self.arrays.offset[seat.meta.slot] = seat.offset
         self.arrays.layout[seat.meta.slot] = seat.layout
         self.arrays.layouts = max(self.arrays.layouts, seat.layout)
+        self.arrays.places += 1
 
     def _clear(self, seat: Seat) -> None:
         mine = slice(seat.offset, seat.offset + seat.width)
@@ -171,6 +181,7 @@ class Pool:
         before = {name: self._array(name) for name in NAMES}
         old = self.arrays
         self._room(_grown(old.slots, slots), _grown(old.numbers, numbers), old)
+        self.arrays.places = old.places
         for name in ("low", "high", "total", "count"):
             self._array(name)[: old.numbers] = before[name]
 
@@ -189,7 +200,7 @@ class Pool:
                 publish(self.path)
             except OSError:
                 withdraw(self.path)
-                self.path = None
+                self.path = self.home = None
             else:
                 return made
         made = blank(None, slots, numbers)

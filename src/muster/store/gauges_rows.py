@@ -95,16 +95,19 @@ def _rows(parts: Sequence[NDArray[np.generic]]) -> list[memoryview]:
     return [whole[start : start + size] for start in range(0, len(whole), size)] if size else [memoryview(b"")] * len(joined)
 
 
-def spread(packed: bytes, width: int, last: Floats | None = None) -> Rolled:
-    """What `squeeze` made of one row; ``last`` where it was left out. Raises ValueError for bytes of another width."""
-    stats = 2 if last is not None else 3
-    short = len(packed) == width * (10 + 4 * stats)
-    if not short and len(packed) != width * (10 + 8 * stats):
-        raise ValueError(f"damaged roll-up: {len(packed)} bytes of {width} numbers")
-    low = np.frombuffer(packed, "<f8", width).astype(np.float64)
+def spread(packed: Sequence[bytes], width: int, last: Floats | None = None) -> Rolled:
+    """What `squeeze` made of rows that are equally long; ``last`` where it was left out. Raises ValueError for bytes of another width."""
+    stats, size = 2 if last is not None else 3, len(packed[0])
+    short = size == width * (10 + 4 * stats)
+    if not short and size != width * (10 + 8 * stats):
+        raise ValueError(f"damaged roll-up: {size} bytes of {width} numbers")
+    whole = np.frombuffer(b"".join(packed), np.uint8).reshape(len(packed), size)
     step = 4 if short else 8
-    rest = [np.frombuffer(packed, f"<f{step}", width, 8 * width + step * width * stat).astype(np.float64) for stat in range(stats)]
-    count = np.frombuffer(packed, "<u2", width, len(packed) - 2 * width).astype(np.int64)
+    edges = [0, 8 * width, *(8 * width + step * width * (stat + 1) for stat in range(stats)), size]
+    kinds = ["<f8", *[f"<f{step}"] * stats, "<u2"]
+    parts = [np.ascontiguousarray(whole[:, a:b]).view(kind) for a, b, kind in zip(edges[:-1], edges[1:], kinds, strict=True)]
+    low, count = parts[0].astype(np.float64), parts[-1].astype(np.int64)
+    rest = [part.astype(np.float64) for part in parts[1:-1]]
     if short:
         rest = [rest[0] + low, rest[1] + low * count, *(each + low for each in rest[2:])]
     return Rolled(count, low, rest[0], rest[1], last if last is not None else rest[2])

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import bindparam, case, select, update
+from sqlalchemy import BindParameter, ColumnElement, Double, Text, and_, bindparam, case, delete, select, true, update
+from sqlalchemy.dialects.postgresql import insert
 
 from muster.domain.model.errors import Conflict, NotFound
 from muster.domain.model.roll import Change, Finding
 from muster.spi.store import Batch, EventRow, FindingRow
 from muster.store import audit, mapping
-from muster.store.schema import changes, events, findings
+from muster.store.schema import changes, events, finding_cards, findings, news
 from muster.store.statements import Session, Statement, adding, compiled, dropping, each
 from muster.store.unread import Unread
 
@@ -31,13 +32,39 @@ _ACKNOWLEDGE = compiled(
     .values(acknowledged_at=bindparam("acknowledged_at"), acknowledged_by=bindparam("acknowledged_by"), reason=bindparam("reason"))
 )
 _REHOME = compiled(update(events).where(events.c.card == bindparam("old")).values(card=bindparam("new")))
+_ABOUT_GONE = compiled(delete(finding_cards).where(finding_cards.c.number.in_(select(findings.c.number).where(findings.c.id == bindparam("id_"), _OPEN))))
 _OLD_EVENTS = dropping(events, events.c.last_at < bindparam("cut"))
+_OLD_NEWS = dropping(news, news.c.at < bindparam("cut"))
+
+
+def _about() -> Statement:
+    card: BindParameter[str] = bindparam("card", type_=Text())
+    told = select(card, findings.c.number).where(findings.c.id == bindparam("id_"), _OPEN)
+    return compiled(insert(finding_cards).from_select(["card", "number"], told).on_conflict_do_nothing())
+
+
+def _news(only: ColumnElement[bool]) -> Statement:
+    """An insert that says what becomes of the open finding of an id."""
+    at: BindParameter[float] = bindparam("at_", type_=Double())
+    what: BindParameter[str] = bindparam("what_", type_=Text())
+    told = select(at, what, findings.c.number).where(findings.c.id == bindparam("id_"), _OPEN, only)
+    return compiled(insert(news).from_select(["at", "what", "finding"], told))
+
+
+def _new() -> ColumnElement[bool]:
+    """The finding came with this batch and was not told of before."""
+    told = select(news.c.number).where(news.c.finding == findings.c.number, news.c.what == bindparam("what_"))
+    return and_(findings.c.learnt_at == bindparam("at_"), ~told.exists())
+
+
+_ABOUT = _about()
+_OPENED, _ENDED = _news(_new()), _news(true())
 
 
 def _finding() -> Statement:
     """An insert that brings the open finding of the same id up to date; one that was closed stays as it was, and a new row opens."""
     statement = adding(findings, without=["acknowledged_at", "closed_at"])
-    taken = {name: statement.excluded[name] for name in ("record", "opened_at", "last_seen_at")}
+    taken = {name: statement.excluded[name] for name in ("record", "opened_at", "last_seen_at", "kind", "node")}
     return compiled(statement.on_conflict_do_update(index_elements=[findings.c.id], index_where=_OPEN, set_=taken))
 
 
@@ -61,8 +88,12 @@ def write(session: Session, batch: Batch) -> None:
     """Brings in the batch's changes, findings, events and audit. What is disproved or closed goes first, so that what the batch believes stands."""
     each(session, _SUPERSEDE, ({"id_": old, "superseded_at": batch.at} for old in batch.superseded))
     each(session, _CHANGE, (_change_row(change) for change in batch.changes))
+    each(session, _ENDED, ({"id_": old, "at_": batch.at, "what_": "closed"} for old in batch.closed))
     each(session, _CLOSE, ({"id_": old, "closed_at": batch.at} for old in batch.closed))
     each(session, _FINDING, (_finding_row(finding, batch.at) for finding in batch.findings))
+    each(session, _ABOUT_GONE, ({"id_": finding.id} for finding in batch.findings))
+    each(session, _ABOUT, ({"id_": f.id, "card": card} for f in batch.findings for card in dict.fromkeys((*f.cards, f.subject))))
+    each(session, _OPENED, ({"id_": finding.id, "at_": batch.at, "what_": "opened"} for finding in batch.findings))
     each(session, _EVENT, (_event_row(event) for event in batch.events))
     audit.record(session, batch.audit, batch.at)
 
@@ -86,14 +117,15 @@ def acknowledge(session: Session, finding: str, by: str, at: float, reason: str)
     if row["closed_at"] is not None:
         raise Conflict(f"finding {finding} is closed already", hint="nothing is left to acknowledge")
     session.execute(_ACKNOWLEDGE, {"number_": row["number"], "acknowledged_at": at, "acknowledged_by": by, "reason": reason})
+    session.execute(_ENDED, {"id_": finding, "at_": at, "what_": "acknowledged"})
     entry = {"at": at, "by": by, "what": "acknowledge", "finding": finding, "reason": reason}
     audit.record(session, [entry], at)
     return mapping.finding_row({**row, "acknowledged_at": at, "acknowledged_by": by})
 
 
 def drop_older(session: Session, than: float) -> int:
-    """Drops some events that last happened before ``than``; returns how many, 0 when none is left."""
-    return session.execute(_OLD_EVENTS, {"cut": than}).rowcount
+    """Drops some events that last happened, and some news told, before ``than``; returns how many, 0 when none is left."""
+    return session.execute(_OLD_EVENTS, {"cut": than}).rowcount + session.execute(_OLD_NEWS, {"cut": than}).rowcount
 
 
 def _found(session: Session, finding: str) -> dict[str, Any] | None:
@@ -115,6 +147,8 @@ def _finding_row(finding: Finding, at: float) -> dict[str, Any]:
         "last_seen_at": at,
         "acknowledged_by": "",
         "reason": "",
+        "kind": finding.kind.value,
+        "node": finding.node,
     }
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Column, Table, bindparam, case, delete, literal_column, s
 
 from muster.domain.model.errors import NotFound
 from muster.spi.store import Batch, Received, RegionRows, Reporter, Said
+from muster.store import answers
 from muster.store.schema import base, cards, counters, journal, names, nodes, received, reporters
 from muster.store.statements import Session, Statement, adding, among, compiled, dropping, each, listing, replacing
 
@@ -20,6 +21,7 @@ _RECEIVED = compiled(adding(received).on_conflict_do_nothing())
 _SAID = compiled(adding(journal))
 _FORGET = compiled(delete(journal).where(journal.c.number == bindparam("number_")))
 _BASE_GONE = compiled(delete(base).where(base.c.part == bindparam("part_")))
+_OF_REPORTER = tuple(reporters.c.keys())
 _REPORTER = replacing(reporters, [reporters.c.reporter])
 _NAME = replacing(names, [names.c.kind, names.c.value])
 _NAME_GONE = compiled(delete(names).where(names.c.kind == bindparam("kind_"), names.c.value == bindparam("value_")))
@@ -63,13 +65,14 @@ def write(session: Session, batch: Batch) -> None:
     """Brings in what the batch received, said and folded. Parts that are no more go first: what the batch says stands in those that took them in."""
     _unite(session, batch.united)
     each(session, _RECEIVED, map(asdict, batch.received))
-    each(session, _REPORTER, map(asdict, batch.reporters))
+    each(session, _REPORTER, ({name: getattr(row, name) for name in _OF_REPORTER} for row in batch.reporters))
     each(session, _SAID, (_said_row(said) for said in batch.said))
     if batch.said:
         count(session, "journal", max(said.order for said in batch.said) + 1)
     each(session, _FORGET, ({"number_": order} for order in batch.forget))
     _parts(session, batch)
     each(session, _NAME, ({"kind": kind, "value": value, "region": part} for (kind, value), part in batch.names.items() if part))
+    answers.write(session, batch.answered)
     each(session, _NAME_GONE, ({"kind_": kind, "value_": value} for (kind, value), part in batch.names.items() if not part))
 
 

@@ -66,6 +66,12 @@ class WriterLease:
                 _put(session, Holder(holder="", token=found.token, until=0.0))
         self._token = None
 
+    def begin_after(self, token: int) -> None:
+        """Nobody has it, and whoever had it up to ``token`` never will again: for rows that came from elsewhere."""
+        with self._connections.transaction() as session:
+            found = _row(session)
+            _put(session, Holder(holder="", token=max(token, found.token if found else 0) + 1, until=0.0))
+
     def holder(self) -> Holder | None:
         """Who has it now; None when it is free. Raises Unavailable."""
         (rows,) = self._connections.rows(select(lease.c.holder, lease.c.token, lease.c.until).where(lease.c.name == NAME, lease.c.holder != ""))

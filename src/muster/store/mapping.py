@@ -14,7 +14,7 @@ import msgspec
 
 from muster.domain.model.reading import Why
 from muster.domain.model.roll import CardRecord, Change, Finding, Happening, NodeRecord, SourceRecord, Word
-from muster.spi.store import CaptureRow, ChangeRow, EventRow, FindingRow
+from muster.spi.store import CaptureRow, ChangeRow, EventRow, FindingRow, News
 
 Row = Mapping[str, Any]
 
@@ -90,6 +90,11 @@ def finding_row(row: Row) -> FindingRow:
         acknowledged_by=row["acknowledged_by"],
         closed_at=row["closed_at"],
     )
+
+
+def news_row(row: Row) -> News:
+    """One row of ``news`` with that of its finding."""
+    return News(number=row["news_number"], at=row["news_at"], what=row["news_what"], row=finding_row(row))
 
 
 def event_row(row: Row) -> EventRow:

@@ -3,24 +3,33 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, inspect, select, text
 
 from muster.domain.model.errors import InputError, Unavailable
 from muster.spi.enrolment import EnrolmentStore
-from muster.spi.store import AuditCheck, Lease, RollReader, RollWriter
+from muster.spi.numbers import Numbers
+from muster.spi.store import Answers, AuditCheck, Lease, RollReader, RollWriter
 from muster.spi.users import UserStore
 from muster.store import audit
 from muster.store.access import AccessStore
+from muster.store.answers import KeptAnswers
 from muster.store.connections import LOST, Connections
 from muster.store.files import FileConnections
+from muster.store.gauges import Gauges
+from muster.store.gauges_read import GaugeReader
+from muster.store.gauges_shared import SharedNumbers, View
 from muster.store.leasing import WriterLease
 from muster.store.reader import Reader
 from muster.store.schema import HEAD, metadata
+from muster.store.schema import lease as lease_rows
+from muster.store.segments import FileSegments, Segments, TableSegments
+from muster.store.segments_seal import Kept, Sealer
 from muster.store.troubles import told
 from muster.store.unread import Unread
 from muster.store.users import UserRows
@@ -30,6 +39,9 @@ Place: TypeAlias = "Path | str | None"
 """A file, the URL of a PostgreSQL database, or None for a private store in memory."""
 SPAN = 10.0
 """Seconds after which a lease that was not renewed may be taken."""
+
+MINUTES = Kept(age=400 * 86_400.0)
+"""What is kept of minutes when nothing else is said: more than a year of them, if the size of the site lets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,35 +57,67 @@ class Store:
     lease: Lease
     verify: Callable[[], AuditCheck]
     """Goes over the whole audit log. Raises Unavailable when it cannot be read."""
+    answers: Answers
+    """Answers to requests that may come again."""
     users: UserStore
     """Tokens of users."""
     enrolment: EnrolmentStore
     """Reporters that joined, and tokens to join by."""
+    numbers: Numbers
+    """The newest numbers as columns."""
+    gauges: GaugeReader
+    seal: Callable[[float], bool]
+    """At a time, one step of packing minutes and dropping old ones; True when there is more to do at once. For a thread of its own. Raises Unavailable."""
 
     def close(self) -> None:
         """Lets go of the file or the database; a store in memory is forgotten."""
         self.connections.close()
 
 
-def open_store(place: Place, *, capture_budget: int = CAPTURE_BUDGET, lease_span: float = SPAN) -> Store:
+def open_store(
+    place: Place, *, capture_budget: int = CAPTURE_BUDGET, lease_span: float = SPAN, minutes: Kept | None = MINUTES, alone: bool | None = None
+) -> Store:
     """The store at ``place``, made or brought to this version's schema where needed; None is a private one in memory.
 
-    ``capture_budget``: bytes of captures that are kept, as they are kept (packed).
+    ``capture_budget``: bytes of captures that are kept, as they are kept (packed). ``minutes``: how much of the minutes is kept; None: no new ones.
+    ``alone``: nobody else can have it open, so that its tables may be changed; left out: true of a file, whose folder is locked by who serves it.
     Raises Unavailable when it cannot be opened or a newer version wrote it, InputError for a place that is none.
     """
     connections = connect(place)
     try:
         with told(connections.name), connections.writing.begin() as connection:
-            _prepare(connection, connections)
+            _prepare(connection, connections, alone=not isinstance(place, str) if alone is None else alone)
     except BaseException:
         connections.abandon()
         raise
     unread = Unread(connections.name)
     lease = WriterLease(connections, lease_span)
-    writer = Writer(connections, capture_budget, unread, lease)
+    beside = _beside(place, "numbers")
+    gauges = Gauges(beside, unread, rolled=minutes is not None)
+    writer = Writer(connections, capture_budget, unread, lease, gauges)
+    folder = _beside(place, "minutes")
+    segments: Segments = TableSegments(connections, writer.writing) if folder is None else FileSegments(folder)
+    read = GaugeReader(connections, segments, unread)
     return Store(
-        writer, Reader(connections, unread), connections, unread, writer.probe, lease, lambda: audit.verify(connections), AccessStore(connections, lease.check)
+        writer=writer,
+        reader=Reader(connections, unread, read),
+        connections=connections,
+        unread=unread,
+        probe=writer.probe,
+        lease=lease,
+        verify=lambda: audit.verify(connections),
+        answers=KeptAnswers(connections, lease.check),
+        users=UserRows(connections, lease),
+        enrolment=AccessStore(connections, lease.check),
+        numbers=SharedNumbers(View(gauges, beside, connections, time.monotonic), connections, unread),
+        gauges=read,
+        seal=Sealer(gauges, segments, writer.writing, minutes or MINUTES).step,
     )
+
+
+def _beside(place: Place, what: str) -> Path | None:
+    """A file or folder that goes with the store's file: it has its name."""
+    return place.with_name(f"{place.name}-{what}") if isinstance(place, Path) else None
 
 
 def connect(place: Place) -> Connections:
@@ -89,7 +133,7 @@ def connect(place: Place) -> Connections:
     return PostgresConnections(place)
 
 
-def _prepare(connection: Connection, connections: Connections) -> None:
+def _prepare(connection: Connection, connections: Connections, *, alone: bool) -> None:
     name = connections.name
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(7460, 1)"))  # two servers that start at once do not both make the tables
@@ -98,11 +142,20 @@ def _prepare(connection: Connection, connections: Connections) -> None:
     if found is None and not connections.new:
         raise Unavailable(f"{name} is a database without a table: it has lost what it held", hint=LOST)
     if found != HEAD:
+        if found is not None and not alone:
+            _nobody(connection, tables, name)
         from muster.store.migrating import migrate  # most starts find nothing to do and need not load it
 
         migrate(connection, name, found)
     elif lost := sorted(metadata.tables.keys() - tables):
         raise Unavailable(f"{name} is damaged: it has no table {lost[0]}", hint=LOST)
+
+
+def _nobody(connection: Connection, tables: set[str], name: str) -> None:
+    """Raises Unavailable when a server of another version writes the store, or did and did not say that it is gone."""
+    holder = connection.execute(select(lease_rows.c.holder).where(lease_rows.c.holder != "")).scalar() if "lease" in tables else None
+    if holder:
+        raise Unavailable(f"{name} has an older schema and is held by {holder}", hint="stop that server, then run `muster server upgrade`")
 
 
 def revision(connection: Connection, tables: set[str], name: str) -> str | None:

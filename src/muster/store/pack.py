@@ -2,8 +2,9 @@
 """Twenty minutes of roll-ups of one layout in few bytes.
 
 Every column is quantised by a step that belongs to its unit: exact for counts, a fixed step where an instrument has one (`_FIXED`), else the largest
-power that keeps the error small beside the smallest value of the block (`_SHARE`). ``low`` is kept as differences over time; the others as how far
-they stand from ``low`` and from each other, which is small. Bytes of equal weight stand together, and zlib takes out what repeats. What fits no step is kept as it was.
+power that keeps the error small beside the smallest value of the block (`_SHARE`). ``low`` is kept as differences over time, the others as how far
+they stand from ``low`` and from each other: all of it is small. Bytes of equal weight stand together, and zlib takes out what repeats. What fits no
+step is kept as it was.
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ def _planes(values: Ints) -> tuple[int, bytes]:
 def _block(at: Floats, count: Ints, codes: NDArray[np.uint8], first: Ints, moves: Ints, above: Sequence[Ints], raw: Floats) -> bytes:
     most = count.max(axis=0)
     planes = [_planes(each) for each in (most - count, moves, *above)]
-    ticks = np.where(np.isnan(at), 65535, np.minimum(np.rint(at * 1000), 59999)).astype("<u2")
+    ticks = np.where(np.isnan(at), 65535, np.minimum(np.floor(at * 1000 + 1e-3), 59999)).astype("<u2")
     head = _HEAD.pack(_FORM, len(codes), *(many for many, _ in planes))
     body = [ticks.tobytes(), most.astype("<i4").tobytes(), codes.tobytes(), _planes_of_eight(first), *(each for _, each in planes), raw.astype("<f8").tobytes()]
     squeezer = zlib.compressobj(1, strategy=zlib.Z_RLE)  # what is left is noise and long runs: as small as by searching, and cheaper

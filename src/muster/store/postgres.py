@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, LiteralString, TypeVar, cast
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.adapt import Buffer
@@ -24,9 +24,16 @@ from muster.store.postgres_troubles import told
 from muster.store.statements import NUL, POSTGRES, Rows, Session, Statement
 
 T = TypeVar("T")
-_HOW = {"connect_timeout": "5", "application_name": "muster", "keepalives_idle": "5", "keepalives_interval": "2", "keepalives_count": "3", "tcp_user_timeout": "10000"}
+_HOW = {
+    "connect_timeout": "5",
+    "application_name": "muster",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
 """Of every connection, where the URL does not say otherwise: a server that is away is noticed in seconds."""
-_SETTINGS = ("synchronous_commit = on", "client_encoding = 'UTF8'", "timezone = 'UTC'", "idle_in_transaction_session_timeout = '120s'", "jit = off")
+_SETTINGS = ("synchronous_commit = on", "client_encoding = 'UTF8'", "timezone = 'UTC'", "idle_in_transaction_session_timeout = '30s'", "jit = off")
 
 
 class _Text(StrDumper):
@@ -50,12 +57,12 @@ class PostgresSession:
     def execute(self, statement: Statement | str, values: Mapping[str, Any] | None = None) -> Rows:
         """Runs one statement."""
         text = statement if isinstance(statement, str) else statement.text(POSTGRES)
-        return self._connection.execute(cast(LiteralString, text), values)
+        return self._connection.execute(text, values)
 
     def many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> int:
         """Runs it for each row; the driver sends them without waiting for each answer."""
         with self._connection.cursor() as cursor:
-            cursor.executemany(cast(LiteralString, statement.text(POSTGRES)), rows)
+            cursor.executemany(statement.text(POSTGRES), rows)
             return cursor.rowcount
 
 
@@ -63,11 +70,11 @@ class PostgresConnections:
     """`Connections` of one database. Raises InputError for a URL that is none."""
 
     def __init__(self, url: str) -> None:
-        self._how, self.name = _parsed(url)
+        self._how, self.name = parsed(url)
         self._turn = threading.RLock()
         self._writer: psycopg.Connection | None = None
-        self.writing = create_engine("postgresql+psycopg://", creator=lambda: self._connect(writes=True), poolclass=NullPool)
-        self._reading = _reading(lambda: self._connect(writes=False))
+        self.writing = create_engine("postgresql+psycopg://", creator=lambda: self._connect(writes=True, begins=True), poolclass=NullPool)
+        self._reading = _reading(lambda: self._connect(writes=False, begins=True))
         with told(self.name):
             self.new = not self._tables()
 
@@ -154,14 +161,16 @@ class PostgresConnections:
             self._writer.close()
             self._writer = None
 
-    def _connect(self, *, writes: bool) -> psycopg.Connection:
+    def _connect(self, *, writes: bool, begins: bool = False) -> psycopg.Connection:
+        """A new connection. ``begins``: its transactions begin by themselves, as Core takes it."""
         attributes = {"target_session_attrs": "read-write"} if writes else {}
         made = psycopg.connect(**{**_HOW, **attributes, **self._how}, autocommit=True)
         made.adapters.register_dumper(str, _Text)
         made.adapters.register_dumper(str, _UntypedText)
         waits = int(connections.PATIENCE * 1000)
         for setting in (*_SETTINGS, f"lock_timeout = {waits}"):
-            made.execute(cast(LiteralString, f"SET {setting}"))
+            made.execute(f"SET {setting}")
+        made.autocommit = not begins
         return made
 
 
@@ -170,7 +179,7 @@ def _reading(connect: Callable[[], psycopg.Connection]) -> Engine:
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def _parsed(url: str) -> tuple[dict[str, Any], str]:
+def parsed(url: str) -> tuple[dict[str, Any], str]:
     """The parts of the URL, and what the database is called without its password."""
     hint = "write postgresql://USER@HOST:PORT/DATABASE"
     try:

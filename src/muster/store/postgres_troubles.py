@@ -28,6 +28,7 @@ _MEANING = {
     "XX": ("is damaged", "keep it as it is, restore a backup into another database, and look at its disk"),
     "08": _AWAY,
 }
+_WORDS = (("authentication failed", "28"), ("no password supplied", "28"), ("pg_hba", "28"), ("does not exist", "3D000"), ("read-only", "25006"))
 
 
 @contextmanager
@@ -61,10 +62,7 @@ def _said(name: str, error: psycopg.Error) -> Unavailable | None:
 
 def _refused(said: str) -> tuple[str, str] | None:
     """What the driver says in words alone when it never got a connection."""
-    for words, state in (("authentication failed", "28"), ("no password supplied", "28"), ("pg_hba", "28"), ("does not exist", "3D000"), ("read-only", "25006")):
-        if words in said:
-            return _MEANING[state]
-    return None
+    return next((_MEANING[state] for words, state in _WORDS if words in said), None)
 
 
 def _line(error: psycopg.Error) -> str:

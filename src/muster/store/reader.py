@@ -4,31 +4,37 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select, union_all
 
 from muster.domain.model.errors import NotFound, Unavailable
 from muster.domain.model.roll import CardRecord, NodeRecord, SourceRecord, Word
-from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh
-from muster.store import essence, evidence, freshness, mapping
+from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, News
+from muster.store import again, asking, essence, evidence, freshness, mapping
 from muster.store.connections import Connections
+from muster.store.gauges_both import newest, rolled
+from muster.store.gauges_read import GaugeReader
 from muster.store.mapping import Row
-from muster.store.schema import aliases, audit, captures, card_versions, cards, changes, counters, current, events, findings, minutes, node_versions, nodes, sources
+from muster.store.schema import aliases, audit, captures, card_versions, cards, counters, current, findings, minutes, node_versions, nodes, sources
+from muster.store.schema_gauges import slots
 from muster.store.statements import among
 from muster.store.unread import UNREADABLE, Unread
 
 _ID, _NUMBER, _VERSION = ("id",), ("number",), ("id", "learnt_from")
 """What a row is called by, where it cannot be read."""
+_AT_ONCE = 1000
+"""Records that are decoded together."""
 _VERSION_NOW = select(counters.c.value).where(counters.c.name == freshness.VERSION)
 
 
 class Reader:
     """`RollReader` over connections of its own."""
 
-    def __init__(self, connections: Connections, unread: Unread) -> None:
+    def __init__(self, connections: Connections, unread: Unread, gauges: GaugeReader) -> None:
         self._connections = connections
+        self._gauges = gauges
         self._readable = unread.readable
 
     def version(self) -> int:
@@ -39,18 +45,36 @@ class Reader:
         """Cards written since commit ``after``; 0 asks for all."""
         counted, written, gone = self._connections.rows(*freshness.asked(after))
         version, floor = freshness.told(counted)
-        old = 0 < after < floor or after > version
-        if old:
-            counted, written, gone = self._connections.rows(*freshness.asked(0))
-            version, _ = freshness.told(counted)
-        found = self._readable("cards", _ID, written, lambda row: mapping.card(row["record"]), whole=old or not after)
-        return Fresh(version=version, cards=found, gone=[row["id"] for row in gone] if after and not old else [], regrounded=old)
+        if after <= 0 or after < floor or after > version:
+            return Fresh(version=version, cards=_GoneOver(self._all_cards), gone=[], regrounded=after > 0)
+        return Fresh(version=version, cards=self._cards(written), gone=[row["id"] for row in gone])
+
+    def _all_cards(self) -> Iterator[CardRecord]:
+        """Every card, some at a time: what is written meanwhile is told as fresh again."""
+        number = 0
+        some = select(cards.c.number, cards.c.id, cards.c.record).order_by(cards.c.number).limit(_AT_ONCE)
+        while rows := self._rows(some.where(cards.c.number > number)):
+            number = rows[-1]["number"]
+            yield from self._cards(rows)
+
+    def _cards(self, rows: Iterable[Row], *, whole: bool = False) -> list[CardRecord]:
+        records = self._readable("cards", _ID, rows, lambda row: mapping.card(row["record"]), whole=whole)
+        runs = self._runs(None if whole else {claim.node for card in records for claim in card.claims})
+        return [again.card_on(card, runs) for card in records]
+
+    def _runs(self, nodes: Collection[str] | None) -> again.Runs:
+        """Until when the sources of these nodes (None: of all) went on saying the same."""
+        if nodes is not None and not nodes:
+            return {}
+        asked = select(slots.c.node, slots.c.source, slots.c.since, slots.c.again_at).where(slots.c.again_at.is_not(None))
+        rows = self._rows(asked if nodes is None else asked.where(among(slots.c.node, nodes)))
+        return {(row["node"], row["source"]): (row["since"], row["again_at"]) for row in rows if row["since"] is not None}
 
     def cards(self, at: float | None = None, ids: Iterable[str] | None = None) -> list[CardRecord]:
         """Cards believed at ``at``, in order of creation."""
         wanted = None if ids is None else list(ids)
         if at is None:
-            return self._readable("cards", _ID, self._rows(_now(cards, wanted)), lambda row: mapping.card(row["record"]), whole=wanted is None)
+            return self._cards(self._rows(_now(cards, wanted)), whole=wanted is None)
         rows = self._rows(_then(cards, card_versions, at, wanted))
         return self._readable("cards", _VERSION, rows, lambda row: essence.card_then(mapping.card(row["record"]), at, row["updated_at"]))
 
@@ -66,8 +90,9 @@ class Reader:
         wanted = None if cards is None else list(cards)
         if at is None:
             rows = self._rows(_of(select(current).where(current.c.live), current.c.card, wanted).order_by(current.c.number))
-            return self._readable("current", _NUMBER, rows, _value_now)
-        return self._readable("current", _NUMBER, self._rows(_series_then(at, wanted)), lambda row: _value(row, _word_then(row, at)))
+            return newest(self._readable("current", _NUMBER, rows, _value_now), self._gauges.current(wanted))
+        said = self._readable("current", _NUMBER, self._rows(_series_then(at, wanted)), lambda row: _value(row, _word_then(row, at)))
+        return newest(said, self._gauges.current(wanted, at))
 
     def minutes(self, subject: str, key: str, since: float, until: float) -> list[Mapping[str, Any]]:
         """Roll-ups ``{minute, source, count, sum, low, high, last}`` of one gauge, ``since`` <= minute <= ``until``.
@@ -76,49 +101,82 @@ class Reader:
         """
         columns = (minutes.c[name] for name in ("minute", "count", "sum", "low", "high", "last"))
         asked = select(*columns, current.c.source).select_from(minutes).join(current, current.c.number == minutes.c.series)
-        asked = asked.where(_subject(current.c.subject, subject, None), current.c.key == key, minutes.c["count"] > 0)
+        asked = asked.where(asking.subject_of(current.c.subject, subject, None), current.c.key == key, minutes.c["count"] > 0)
         asked = asked.where(minutes.c.minute >= since, minutes.c.minute <= until)
-        return [*self._rows(asked.order_by(minutes.c.minute, current.c.source))]
+        return rolled(self._rows(asked.order_by(minutes.c.minute, current.c.source)), self._gauges.minutes(subject, key, since, until))
 
-    def nodes(self, at: float | None = None) -> list[NodeRecord]:
-        """Nodes, in order of creation."""
+    def nodes(self, at: float | None = None, ids: Iterable[str] | None = None) -> list[NodeRecord]:
+        """Nodes, in order of creation; those of ``ids``, or all."""
+        wanted = None if ids is None else list(ids)
         if at is None:
-            return self._readable("nodes", _ID, self._rows(_now(nodes, None)), lambda row: mapping.node(row["record"]), whole=True)
-        rows = self._rows(_then(nodes, node_versions, at, None))
+            records = self._readable("nodes", _ID, self._rows(_now(nodes, wanted)), lambda row: mapping.node(row["record"]), whole=wanted is None)
+            runs = again.by_node(self._runs(wanted))
+            return [again.node_on(node, runs.get(node.id, {})) for node in records]
+        rows = self._rows(_then(nodes, node_versions, at, wanted))
         return self._readable("nodes", _VERSION, rows, lambda row: essence.node_then(mapping.node(row["record"]), at, row["updated_at"]))
 
-    def sources(self) -> list[SourceRecord]:
-        """Sources, by node name and source."""
+    def sources(self, nodes: Iterable[str] | None = None) -> list[SourceRecord]:
+        """Sources, by node name and source; those of ``nodes`` (ids), or all."""
         asked = select(sources.c.node, sources.c.source, sources.c.record).order_by(sources.c.node_name, sources.c.node, sources.c.source)
-        return self._readable("sources", ("node", "source"), self._rows(asked), lambda row: mapping.source(row["record"]), whole=True)
+        rows = self._rows(asked if nodes is None else asked.where(among(sources.c.node, nodes)))
+        records = self._readable("sources", ("node", "source"), rows, lambda row: mapping.source(row["record"]), whole=nodes is None)
+        runs = self._runs(None if nodes is None else {source.node for source in records})
+        return [again.source_on(source, runs) for source in records]
 
-    def changes(self, subject: str | None = None, after: int = 0, limit: int = 500, at: float | None = None) -> list[ChangeRow]:
-        """History by running number; of one subject (a card: also of those joined into it), or all. In the past: learnt by then and not yet superseded."""
-        asked = select(changes).where(changes.c.number > after)
-        if subject is not None:
-            asked = asked.where(_subject(changes.c.subject, subject, at))
-        if at is None:
-            return self._readable("changes", _NUMBER, self._rows(asked.order_by(changes.c.number).limit(limit)), mapping.change_row)
-        asked = asked.where(changes.c.learnt_at <= at, _not_by(changes.c.superseded_at, at))
-        rows = self._rows(asked.order_by(changes.c.number).limit(limit))
-        return self._readable("changes", _NUMBER, rows, lambda row: mapping.change_row({**row, "superseded_at": None}))
+    def changes(
+        self,
+        subject: str | None = None,
+        after: int = 0,
+        limit: int = 500,
+        at: float | None = None,
+        *,
+        before: int | None = None,
+        kinds: Collection[str] | None = None,
+        newest: bool = False,
+    ) -> list[ChangeRow]:
+        """History between two numbers; of one subject (a card: also of those joined into it), or all. In the past: learnt by then and not yet superseded."""
+        rows = self._rows(asking.changes(subject, after, limit, at, before=before, kinds=kinds, newest=newest))
+        return self._readable("changes", _NUMBER, rows, lambda row: mapping.change_row(row if at is None else {**row, "superseded_at": None}))
 
-    def findings(self, *, closed: bool = False, at: float | None = None) -> list[FindingRow]:
+    def findings(
+        self,
+        *,
+        closed: bool = False,
+        at: float | None = None,
+        cards: Iterable[str] | None = None,
+        kinds: Collection[str] | None = None,
+        node: str | None = None,
+        limit: int | None = None,
+        before: tuple[float, str] | None = None,
+    ) -> list[FindingRow]:
         """Open findings, or closed ones too, newest first."""
-        asked = select(findings).order_by(findings.c.opened_at.desc(), findings.c.number.desc())
-        if at is not None:
-            asked = asked.where(findings.c.learnt_at <= at)
-        if not closed:
-            asked = asked.where(findings.c.closed_at.is_(None) if at is None else _not_by(findings.c.closed_at, at))
-        return self._readable("findings", _NUMBER, self._rows(asked), lambda row: mapping.finding_row(row if at is None else _finding_then(row, at)))
+        rows = self._rows(asking.findings(closed=closed, at=at, cards=cards, kinds=kinds, node=node, limit=limit, before=before))
+        return self._readable("findings", _NUMBER, rows, lambda row: mapping.finding_row(row if at is None else _finding_then(row, at)))
 
-    def events(self, card: str | None = None, node: str | None = None, limit: int = 500) -> list[EventRow]:
+    def finding(self, id_: str) -> FindingRow:
+        """The newest finding of that id. Raises NotFound, Unavailable when it is damaged."""
+        for row in self._rows(select(findings).where(findings.c.id == id_).order_by(findings.c.number.desc()).limit(1)):
+            try:
+                return mapping.finding_row(row)
+            except UNREADABLE as error:
+                raise Unavailable(f"finding {id_} is damaged in the store ({error})", hint="a backup of the store may still have it") from error
+        raise NotFound(f"no finding {id_}", hint="`muster get findings` lists those that are open")
+
+    def news(self, after: int, limit: int = 500) -> list[News]:
+        """What became of findings, by running number."""
+        return self._readable("findings", _NUMBER, self._rows(asking.news(after, limit)), mapping.news_row)
+
+    def events(
+        self,
+        card: str | None = None,
+        node: str | None = None,
+        limit: int = 500,
+        *,
+        kinds: Collection[str] | None = None,
+        before: tuple[float, str] | None = None,
+    ) -> list[EventRow]:
         """Events, newest first."""
-        asked = select(events).order_by(events.c.last_at.desc(), events.c.id).limit(limit)
-        for column, wanted in ((events.c.card, card), (events.c.node, node)):
-            if wanted is not None:
-                asked = asked.where(column == wanted)
-        return self._readable("events", _ID, self._rows(asked), mapping.event_row)
+        return self._readable("events", _ID, self._rows(asking.events(card, node, limit, kinds=kinds, before=before)), mapping.event_row)
 
     def capture(self, digest: str) -> CaptureRow:
         """The capture with this digest. Raises NotFound when it was never kept or was dropped by the budget, Unavailable when it is damaged."""
@@ -139,13 +197,19 @@ class Reader:
         return rows
 
 
+class _GoneOver:
+    """An iterable that begins anew each time it is gone over."""
+
+    def __init__(self, begin: Callable[[], Iterator[CardRecord]]) -> None:
+        self._begin = begin
+
+    def __iter__(self) -> Iterator[CardRecord]:
+        """From the first on."""
+        return self._begin()
+
+
 def _of(asked: Select[Any], column: ColumnElement[Any], wanted: Sequence[str] | None) -> Select[Any]:
     return asked if wanted is None else asked.where(among(column, wanted))
-
-
-def _not_by(column: ColumnElement[Any], at: float) -> ColumnElement[bool]:
-    """Had not happened at ``at``."""
-    return or_(column.is_(None), column > at)
 
 
 def _now(table: Table, wanted: Sequence[str] | None) -> Select[Any]:
@@ -178,12 +242,6 @@ def _series_then(at: float, wanted: Sequence[str] | None) -> Select[Any]:
     if wanted is not None:
         asked = asked.where(or_(among(current.c.card, wanted), current.c.card.in_(select(aliases.c.new).where(among(aliases.c.old, wanted)))))
     return asked.order_by(current.c.number)
-
-
-def _subject(column: ColumnElement[Any], subject: str, at: float | None) -> ColumnElement[bool]:
-    """The subject itself or what was joined into it by ``at``."""
-    joined = select(aliases.c.old).where(aliases.c.new == subject)
-    return or_(column == subject, column.in_(joined if at is None else joined.where(aliases.c.at <= at)))
 
 
 def _value_now(row: Row) -> CurrentValue:

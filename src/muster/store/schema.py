@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text, UniqueConstraint, text
 
-HEAD = "0003"
+HEAD = "0004"
 """The revision that these tables stand for."""
 
 NAMES = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "uq": "uq_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(column_0_N_name)s"}
@@ -185,6 +185,7 @@ changes = Table(
     _text("detail"),
     _time("superseded_at", maybe=True),
     Index(None, "subject", "number"),
+    Index(None, "kind", "number"),
 )
 Index("uq_changes_believed", changes.c.id, unique=True, sqlite_where=changes.c.superseded_at.is_(None), postgresql_where=changes.c.superseded_at.is_(None))
 
@@ -201,10 +202,34 @@ findings = Table(
     _text("acknowledged_by"),
     _text("reason"),
     _time("closed_at", maybe=True),
+    *(Column(name, Text, nullable=False, server_default=text("''")) for name in ("kind", "node")),
     Index(None, "id"),
     Index(None, "closed_at"),
+    Index(None, "opened_at", "id"),
 )
 Index("uq_findings_open", findings.c.id, unique=True, sqlite_where=findings.c.closed_at.is_(None), postgresql_where=findings.c.closed_at.is_(None))
+
+finding_cards = Table(
+    "finding_cards",
+    metadata,
+    Column("card", Text, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Index(None, "number"),
+    sqlite_with_rowid=False,
+)
+"""Which cards a finding is about."""
+
+news = Table(
+    "news",
+    metadata,
+    _running(),
+    _time("at"),
+    _text("what"),
+    Column("finding", BigInteger, nullable=False),
+    Index(None, "at"),
+    sqlite_autoincrement=True,
+)
+"""What became of findings. A number is never given twice, whatever was dropped."""
 
 current = Table(
     "current",
@@ -283,6 +308,17 @@ captures = Table(
 
 audit = Table("audit", metadata, Column("number", Number, primary_key=True, autoincrement=False), _time("at"), _text("entry"), _text("digest"))
 """Operator acts, one after the other without a gap: ``digest`` is over the digest before and the row. Triggers refuse to change or drop a row."""
+
+answered = Table(
+    "answered",
+    metadata,
+    Column("key", Text, primary_key=True),
+    _text("digest"),
+    _time("at"),
+    Column("status", Integer, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "at"),
+)
 
 audit_head = Table(
     "audit_head",

@@ -8,18 +8,21 @@ came first; who reads asks for rows first and for blocks after them.
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, text
+from sqlalchemy import BigInteger, Column, Connection, LargeBinary, MetaData, Select, Table, column, func, inspect, select, table
+from sqlalchemy.schema import CreateTable, DropTable
 
 from muster.store.connections import PATIENCE, Connections
 from muster.store.pack import BLOCK
+from muster.store.statements import POSTGRES, Session, adding, compiled, each
 from muster.store.troubles import told
 
 HOUR = 3600
@@ -48,18 +51,19 @@ class Segments(Protocol):
         """Every segment there is, and its bytes. Raises Unavailable."""
 
     def write(self, blocks: Sequence[Block]) -> None:
-        """Puts blocks of one hour in place of those there are; durable when it returns. Raises Unavailable."""
+        """Puts blocks of one hour in place of those there are, unless those hold more; durable when it returns. Raises Unavailable."""
 
-    def read(self, hour: int, layouts: Sequence[int] | None, blocks: Sequence[int] = ()) -> list[Block]:
-        """Blocks of an hour, of some layouts or all, all three or some. Empty when there is no such segment. Raises Unavailable."""
+    def read(self, hour: int, layouts: Sequence[int]) -> list[Block]:
+        """Blocks of some layouts in an hour. Empty when there is no such segment. Raises Unavailable, and ValueError for a damaged segment."""
 
     def drop(self, hour: int) -> None:
         """Drops a segment whole. Raises Unavailable."""
 
 
-def hours(blocks: Iterable[int]) -> list[int]:
-    """The hours in which blocks are."""
-    return sorted({block // A_HOUR for block in blocks})
+_CREATE = "CREATE TABLE IF NOT EXISTS blocks (layout INTEGER, block INTEGER, through INTEGER, packed BLOB, PRIMARY KEY (layout, block))"
+_PUT = """INSERT INTO blocks VALUES (?, ?, ?, ?) ON CONFLICT (layout, block)
+DO UPDATE SET through = excluded.through, packed = excluded.packed WHERE excluded.through > blocks.through"""
+_GET = "SELECT layout, block, through, packed FROM blocks WHERE layout IN (SELECT value FROM json_each(?)) ORDER BY layout, block"
 
 
 class FileSegments:
@@ -67,7 +71,6 @@ class FileSegments:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._made: set[int] = set()
 
     def hours(self) -> dict[int, int]:
         """Every segment there is."""
@@ -78,34 +81,28 @@ class FileSegments:
 
     def write(self, blocks: Sequence[Block]) -> None:
         """Puts blocks in place."""
-        (hour,) = hours(block.block for block in blocks)
-        path = self._path(hour)
+        path = self._path(hour_of(blocks))
         with told(str(path)):
-            self._make(path)
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.touch(mode=0o600)
             with closing(_connected(path)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                connection.execute("CREATE TABLE IF NOT EXISTS blocks (layout INTEGER, block INTEGER, through INTEGER, packed BLOB, PRIMARY KEY (layout, block))")
-                rows = [(each.layout, each.block, each.through, each.packed) for each in blocks]
-                connection.executemany("INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?)", rows)
+                connection.execute(_CREATE)
+                connection.executemany(_PUT, [(each.layout, each.block, each.through, each.packed) for each in blocks])
                 connection.execute("COMMIT")
 
-    def _make(self, path: Path) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not path.exists():
-            path.touch(mode=0o600)
-
-    def read(self, hour: int, layouts: Sequence[int] | None, blocks: Sequence[int] = ()) -> list[Block]:
-        """Blocks of an hour."""
+    def read(self, hour: int, layouts: Sequence[int]) -> list[Block]:
+        """Blocks of some layouts."""
         path = self._path(hour)
         if not path.exists():
             return []
-        with told(str(path)), closing(_connected(path, reads=True)) as connection:
-            if not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
-                return []
-            found: list[Block] = []
-            for values, where in _wheres(layouts, blocks):
-                found.extend(Block(*row) for row in connection.execute(f"SELECT layout, block, through, packed FROM blocks{where}", values))
-            return found
+        with told(str(path)):
+            try:
+                return _read(path, layouts)
+            except sqlite3.DatabaseError as error:
+                if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                    raise ValueError(f"damaged segment: {error}") from error
+                raise
 
     def drop(self, hour: int) -> None:
         """Drops a segment."""
@@ -117,81 +114,79 @@ class FileSegments:
         return self._folder / f"{hour}.segment"
 
 
-def _connected(path: Path, *, reads: bool = False) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"file:{path.absolute().as_uri()[7:]}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None)
-    for setting in (f"page_size={_PAGE}", "synchronous=FULL", *(("query_only=ON",) if reads else ("cache_size=-8192",))):
+def hour_of(blocks: Sequence[Block]) -> int:
+    """The one hour of blocks."""
+    (hour,) = {each.block // A_HOUR for each in blocks}
+    return hour
+
+
+def _read(path: Path, layouts: Sequence[int]) -> list[Block]:
+    with closing(sqlite3.connect(_uri(path), uri=True, timeout=PATIENCE, isolation_level=None)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            return []
+        return [Block(*row) for row in connection.execute(_GET, [json.dumps(list(layouts))])]
+
+
+def _uri(path: Path) -> str:
+    return f"{path.absolute().as_uri()}?mode=rw"
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(_uri(path), uri=True, timeout=PATIENCE, isolation_level=None)
+    for setting in (f"page_size={_PAGE}", "synchronous=FULL", "cache_size=-8192"):
         connection.execute(f"PRAGMA {setting}")
     return connection
 
 
-def _wheres(layouts: Sequence[int] | None, blocks: Sequence[int]) -> Iterator[tuple[list[int], str]]:
-    """Conditions on some layouts each, with their values."""
-    only = f"block IN ({', '.join('?' * len(blocks))})" if blocks else ""
-    if layouts is None:
-        yield [*blocks], f" WHERE {only}" if only else ""
-        return
-    for start in range(0, len(layouts), _CHUNK):
-        some = layouts[start : start + _CHUNK]
-        yield [*some, *blocks], f" WHERE layout IN ({', '.join('?' * len(some))})" + (f" AND {only}" if only else "")
-
-
 class TableSegments:
-    """A table of its own for each hour, in the database of the store."""
+    """A table of its own for each hour, in the database of the store. ``writing``: a transaction of the one who may write."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, writing: Callable[[], AbstractContextManager[Session]]) -> None:
         self._connections = connections
+        self._writing = writing
 
     def hours(self) -> dict[int, int]:
         """Every segment there is."""
         with self._connections.reading() as connection:
-            return {int(name.removeprefix("minutes_")): _size(connection, name) for name in _tables(connection)}
+            names = [name for name in inspect(connection).get_table_names() if re.fullmatch(r"minutes_\d+", name)]
+            return {int(name.removeprefix("minutes_")): int(connection.execute(_size(connection, name)).scalar() or 0) for name in names}
 
     def write(self, blocks: Sequence[Block]) -> None:
         """Puts blocks in place."""
-        (hour,) = hours(block.block for block in blocks)
-        rows = [{"layout": each.layout, "block": each.block, "through": each.through, "packed": each.packed} for each in blocks]
-        with self._writing() as connection:
-            blob = "BYTEA" if connection.dialect.name == "postgresql" else "BLOB"
-            columns = f"layout BIGINT, block BIGINT, through BIGINT, packed {blob}, PRIMARY KEY (layout, block)"
-            connection.execute(text(f"CREATE TABLE IF NOT EXISTS minutes_{hour} ({columns})"))
-            if blob == "BYTEA":
-                connection.execute(text(f"ALTER TABLE minutes_{hour} ALTER COLUMN packed SET STORAGE EXTERNAL"))
-            put = "ON CONFLICT (layout, block) DO UPDATE SET through = excluded.through, packed = excluded.packed"
-            connection.execute(text(f"INSERT INTO minutes_{hour} VALUES (:layout, :block, :through, :packed) {put}"), rows)
+        table = _table(hour_of(blocks))
+        new = adding(table)
+        taken = {"through": new.excluded.through, "packed": new.excluded.packed}
+        put = new.on_conflict_do_update(index_elements=[table.c.layout, table.c.block], set_=taken, where=new.excluded.through > table.c.through)
+        with self._writing() as session:
+            session.execute(compiled(CreateTable(table, if_not_exists=True)))
+            if session.kind == POSTGRES:
+                session.execute(f"ALTER TABLE {table.name} ALTER COLUMN packed SET STORAGE EXTERNAL")
+            each(session, compiled(put), map(asdict, blocks))
 
-    def read(self, hour: int, layouts: Sequence[int] | None, blocks: Sequence[int] = ()) -> list[Block]:
-        """Blocks of an hour."""
+    def read(self, hour: int, layouts: Sequence[int]) -> list[Block]:
+        """Blocks of some layouts."""
+        table = _table(hour)
         with self._connections.reading() as connection:
-            if f"minutes_{hour}" not in _tables(connection):
+            if not inspect(connection).has_table(table.name):
                 return []
             found: list[Block] = []
-            for start in range(0, len(layouts), _CHUNK) if layouts is not None else (0,):
-                some = () if layouts is None else layouts[start : start + _CHUNK]
-                where = [f"layout IN ({', '.join(map(str, map(int, some)))})"] if layouts is not None else []
-                where += [f"block IN ({', '.join(map(str, map(int, blocks)))})"] if blocks else []
-                asked = f"SELECT layout, block, through, packed FROM minutes_{hour}{' WHERE ' if where else ''}{' AND '.join(where)}"
-                found.extend(Block(row[0], row[1], row[2], bytes(row[3])) for row in connection.execute(text(asked)))
+            for start in range(0, len(layouts), _CHUNK):
+                asked = select(table).where(table.c.layout.in_(layouts[start : start + _CHUNK])).order_by(table.c.layout, table.c.block)
+                found.extend(Block(row.layout, row.block, row.through, bytes(row.packed)) for row in connection.execute(asked))
             return found
 
     def drop(self, hour: int) -> None:
         """Drops a segment."""
-        with self._writing() as connection:
-            connection.execute(text(f"DROP TABLE IF EXISTS minutes_{hour}"))
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        with told(self._connections.name), self._connections.writing.begin() as connection:
-            yield connection
+        with self._writing() as session:
+            session.execute(compiled(DropTable(_table(hour), if_exists=True)))
 
 
-def _tables(connection: Connection) -> list[str]:
-    postgres = connection.dialect.name == "postgresql"
-    where = "SELECT relname FROM pg_class WHERE relkind = 'r' AND" if postgres else "SELECT name AS relname FROM sqlite_schema WHERE type = 'table' AND"
-    rows: Iterable[Any] = connection.execute(text(f"{where} {'relname' if postgres else 'name'} LIKE 'minutes%'"))
-    return [row[0] for row in rows if re.fullmatch(r"minutes_\d+", row[0])]
+def _table(hour: int) -> Table:
+    columns = (Column(name, BigInteger, primary_key=name != "through", autoincrement=False) for name in ("layout", "block", "through"))
+    return Table(f"minutes_{hour}", MetaData(), *columns, Column("packed", LargeBinary, nullable=False))
 
 
-def _size(connection: Connection, name: str) -> int:
+def _size(connection: Connection, name: str) -> Select[Any]:
     if connection.dialect.name == "postgresql":
-        return int(connection.execute(text(f"SELECT pg_total_relation_size('{name}')")).scalar() or 0)
-    return int(connection.execute(text(f"SELECT coalesce(sum(length(packed) + 64), 0) FROM {name}")).scalar() or 0)
+        return select(func.pg_total_relation_size(name))
+    return select(func.sum(func.length(column("packed")) + 64)).select_from(table(name))

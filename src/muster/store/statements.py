@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from sqlalchemy import BindParameter, ClauseElement, Column, ColumnElement, Dialect, Table, Text, bindparam, delete, literal, literal_column, select, tuple_
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import Insert, insert
-from sqlalchemy.dialects.postgresql import psycopg as postgres
+from sqlalchemy.engine import make_url
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -23,7 +23,7 @@ CHUNK = 5000
 SQLITE, POSTGRES = "sqlite", "postgresql"
 """The kinds of databases."""
 
-_DIALECTS: dict[str, Dialect] = {SQLITE: sqlite.dialect(paramstyle="named"), POSTGRES: postgres.dialect()}  # type: ignore[no-untyped-call] - as the package has it
+_DIALECTS: dict[str, Dialect] = {SQLITE: sqlite.dialect(paramstyle="named"), POSTGRES: make_url("postgresql+psycopg://").get_dialect()()}
 
 
 class Statement:
@@ -112,12 +112,12 @@ class _Listed(FunctionElement[str]):
 
 @compiles(_Listed, SQLITE)
 def _listed_sqlite(element: _Listed, compiler: Any, **more: Any) -> str:
-    return f"(SELECT value FROM json_each({compiler.process(element.clauses, **more)}))"
+    return "".join(("(SELECT value FROM json_each(", compiler.process(element.clauses, **more), "))"))
 
 
 @compiles(_Listed, POSTGRES)
 def _listed_postgres(element: _Listed, compiler: Any, **more: Any) -> str:
-    return f"(SELECT json_array_elements_text(CAST({compiler.process(element.clauses, **more)} AS json)))"
+    return "".join(("(SELECT json_array_elements_text(CAST(", compiler.process(element.clauses, **more), " AS json)))"))
 
 
 def among(column: ColumnElement[Any], values: str | Iterable[str]) -> ColumnElement[bool]:

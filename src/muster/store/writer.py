@@ -13,6 +13,7 @@ from muster.domain.model.roll import SourceRecord
 from muster.spi.store import Batch, FindingRow, Loaded, RegionRows
 from muster.store import evidence, freshness, history, intake, mapping, series
 from muster.store.connections import Connections, InDoubt
+from muster.store.gauges import Gauges
 from muster.store.kept import CARDS, NODES, Step
 from muster.store.leasing import WriterLease
 from muster.store.schema import aliases, sources
@@ -41,11 +42,12 @@ _TRIMMED = {
 class Writer:
     """`RollWriter` over the writer's connection."""
 
-    def __init__(self, connections: Connections, capture_budget: int, unread: Unread, lease: WriterLease) -> None:
+    def __init__(self, connections: Connections, capture_budget: int, unread: Unread, lease: WriterLease, gauges: Gauges) -> None:
         self._connections = connections
         self._unread = unread
         self._budget = capture_budget
         self._lease = lease
+        self._gauges = gauges
         self._doubt = 0
         """A commit of which it is not known whether it went through; 0: none."""
         self.adrift = False
@@ -59,6 +61,7 @@ class Writer:
         return loaded
 
     def _loaded(self, session: Session) -> Loaded:
+        slots, next_slot = self._gauges.load(session)
         return Loaded(
             said=intake.said(session),
             base=intake.states(session),
@@ -68,7 +71,8 @@ class Writer:
             ids=dict(session.execute(_ALIASES).fetchall()),
             reporters=intake.heard_of(session),
             due=intake.due(session),
-            # the store of gauges says here: slots=..., next_slot=...
+            slots=slots,
+            next_slot=next_slot,
         )
 
     def region(self, part: str) -> RegionRows:
@@ -87,32 +91,39 @@ class Writer:
             raise ValueError("an act without an entry for the audit log")
         number = 0
         try:
-            with self._writing() as session:
+            with self.writing() as session:
                 number = freshness.number(session, batch)
                 self._write(session, batch, number)
         except InDoubt:
             self._doubt = number
             if not self._settled():
                 raise Unavailable(f"{self._connections.name} was lost while it was written; nothing of it was kept", hint="try again") from None
+        self._gauges.settle()
 
     def _write(self, session: Session, batch: Batch, number: int) -> None:
-        """The whole batch, in the order in which its parts need each other. The store of gauges writes ``layouts`` and ``heard`` here, before samples."""
+        """The whole batch, in the order in which its parts need each other."""
         intake.write(session, batch)
         _write_roll(session, batch, number)
+        self._gauges.write(session, batch)
         series.write(session, batch.samples, batch.rebound)
         history.write(session, batch)
         if batch.captures:
             evidence.write(session, batch.captures, self._budget)
 
+    def falls(self, slot: int, numbers: bytes, at: float) -> bool:
+        """True when a counter of the slot is below what it was."""
+        return self._gauges.falls(slot, numbers, at)
+
     def _settled(self) -> bool:
         """Whether the commit went through whose answer was lost. Raises Unavailable while nobody can tell."""
         with self._connections.transaction() as session:
+            self._lease.check(session)  # waits for the lost transaction, which holds the row until it has ended
             went = intake.counted(session, freshness.COMMIT) >= self._doubt
         self._doubt = 0
         return went
 
     @contextmanager
-    def _writing(self) -> Iterator[Session]:
+    def writing(self) -> Iterator[Session]:
         """A transaction of the one who may write. Raises Unavailable."""
         if self._doubt:
             self.adrift = self._settled()
@@ -125,12 +136,12 @@ class Writer:
     def probe(self) -> None:
         """Writes a little, durable when it returns: the way to find out whether the store can be written again. Raises Unavailable."""
         self._connections.room()
-        with self._writing() as session:
+        with self.writing() as session:
             intake.count_probe(session)
 
     def acknowledge(self, finding: str, by: str, at: float, reason: str) -> FindingRow:
         """Marks an open finding as seen; seen again, the last to say so stands. Raises NotFound or Conflict."""
-        with self._writing() as session:
+        with self.writing() as session:
             freshness.number(session, Batch(at=at, closed=[finding]))
             return history.acknowledge(session, finding, by, at, reason)
 
@@ -149,7 +160,7 @@ class Writer:
         """Drops part by part, each in a transaction of its own: a batch that waits goes between two of them."""
         total = 0
         while True:
-            with self._writing() as session:
+            with self.writing() as session:
                 dropped = drop(session, than)
             if not dropped:
                 return total

@@ -6,19 +6,19 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import importlib.metadata
 import logging
 import os
 import secrets
 import signal
+import sys
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from muster.collect.agent import Agent, drain, run
 from muster.collect.clock import Clock
@@ -46,11 +46,15 @@ from muster.spi.readers import Reader
 from muster.wire.report import AgentDoc, NodeDoc
 from muster.wiring.adapters import adapter, claims, folders, known_vendors
 from muster.wiring.agent_settings import Settings as Settings
+from muster.wiring.membership import Membership
+from muster.wiring.moving import short_ways
 from muster.wiring.release import Releases
 
 _log = logging.getLogger("muster.agent")
 
 CLOCK = Clock(time.time, time.monotonic)  # noqa: TID251 - wiring owns the clock
+
+DISTRIBUTION = "musterroll"
 
 HERE_WAIT_S = 5.0
 """Seconds between looks for a server on this machine; looking costs nothing."""
@@ -78,7 +82,7 @@ class Eyes:
         real = self.real
         if real is None:
             return Collector(self.adapters, self.readers, clock, self.context)
-        return Collector(self.adapters, self.readers, clock, self.context, lambda name: str(real.custody.stuck(name) or ""), real.workers.release)
+        return Collector(self.adapters, self.readers, clock, self.context, lambda name: str(real.custody.stuck(name) or ""), real.workers.release, short_ways())
 
     def close(self) -> None:
         """Ends workers and streams."""
@@ -91,12 +95,13 @@ def now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - wiring owns the clock
 
 
+@cache
 def version() -> str:
-    """The version of Muster that runs."""
-    try:
-        return importlib.metadata.version("musterroll")
-    except importlib.metadata.PackageNotFoundError:
-        return "0+tree"
+    """The version of Muster that runs, by the folder that its installation left; `importlib.metadata` takes more memory than all adapters together."""
+    for folder in sys.path:
+        for found in Path(folder).glob(f"{DISTRIBUTION}-*.dist-info"):
+            return found.name.removesuffix(".dist-info").removeprefix(f"{DISTRIBUTION}-")
+    return "0+tree"
 
 
 def _spread() -> float:
@@ -243,15 +248,7 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _member(folder: Path) -> Any:
-    try:
-        from muster.wiring.membership import Membership
-    except ImportError:
-        return None
-    return Membership.open(folder)
-
-
-def poster(settings: Settings, environ: Mapping[str, str], member: Any = None) -> Poster:
+def poster(settings: Settings, environ: Mapping[str, str], member: Membership | None = None) -> Poster:
     """The way to the server that is named, else to the one that was joined, else to the one that runs here at the moment of posting."""
     if member is not None and not settings.server:
         joined = member.address
@@ -269,10 +266,12 @@ def run_agent(settings: Settings, environ: Mapping[str, str], *, once: bool = Fa
     folder = state_folder(settings, environ)
     if settings.machine is not None and not settings.machine.is_dir():
         raise InputError(f"{settings.machine} is no folder", hint="name a recorded machine, as `muster record` makes it")
-    member = _member(folder) if not settings.server else None
+    member = Membership.open(folder) if not settings.server else None
     post = poster(settings, environ, member)
     with _alone(folder):
         seen = eyes(settings.machine, settings.outside, settings.root, search=settings.search, cadence=settings.cadence)
+        if member is not None:
+            member.node, member.boot_id, member.agent_version = seen.node, boot_id(), version()
         made = _made(settings, folder, seen, post, member.reporter if member else "")
         notify = Notify(environ, CLOCK.mono)
         try:

@@ -31,7 +31,7 @@ from joserfc.jwk import OKPKey
 
 from muster.domain.model.errors import InputError, MusterError, NotAllowed, Unavailable
 from muster.wiring.keys import Key, load, new, pem_of
-from muster.wiring.private import write_new, write_over
+from muster.wiring.private import alone, write_new, write_over
 
 DAY = 86_400.0
 CA_LIFE = 3650 * DAY
@@ -133,7 +133,10 @@ class Authority:
         return renewed
 
     def _load(self, now: float) -> bool:
-        return self._load_theirs(self._theirs, now) if self._theirs else self._load_ours(now)
+        if self._theirs:
+            return self._load_theirs(self._theirs, now)
+        with alone(self._folder / "lock"):
+            return self._load_ours(now)
 
     def _load_ours(self, now: float) -> bool:
         ca_key, ca = self._root(now)

@@ -80,6 +80,11 @@ class Desk:
         return replace(self, user=user, reader=Limited(self.reader, user.nodes) if user.nodes else self.reader)
 
     @property
+    def who(self) -> str:
+        """Who asks, for the audit of what is no act on the roll."""
+        return self.user.name or "a program on the server's machine"
+
+    @property
     def whole(self) -> bool:
         """True when nothing is hidden from who asks."""
         return not self.user.nodes

@@ -53,7 +53,9 @@ def check(settings: ServerSettings) -> None:
 
 def entrance(settings: ServerSettings) -> Entrance:
     """Who comes in without a token, and the names that the server answers to."""
-    return Entrance(loopback=not beyond(settings), beyond=beyond(settings), names=frozenset(name.lower() for name in names(settings)))
+    return Entrance(
+        loopback=settings.loopback_open and not beyond(settings), beyond=beyond(settings), names=frozenset(name.lower() for name in names(settings))
+    )
 
 
 def names(settings: ServerSettings) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ EARLY, SPREAD = 0.7, 0.2
 LAST_S = 30.0
 """Seconds before its end at which a token is used no more."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 2.0, 60.0
+REFUSALS = 3
+"""Tokens that may be refused within a minute before a new one is waited for."""
 CHILD_S = 30.0
 _PASSED_ON = ("PATH", "HOME", "LANG", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 
@@ -108,7 +110,6 @@ class _Held:
     token: str
     until: float
     renew_at: float
-    since: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,6 +134,7 @@ class Membership:
     _off: float = 0.0
     _failures: int = 0
     _again_at: float = float("-inf")
+    _refusals: list[float] = field(default_factory=list)
     _error: MusterError | None = None
 
     @classmethod
@@ -194,11 +196,12 @@ class Membership:
             self._tell(None)
 
     def refused(self) -> None:
-        """The server took the token for one that does not hold: the next `headers` asks for another, at once the first time, then with waits."""
+        """The server took the token for one that does not hold: the next `headers` asks for another, at once a few times, then with waits."""
         with self._turn:
-            held, self._held = self._held, None
-            if held is not None and self.mono() - held.since < LONGEST_WAIT_S:
-                self._failed(NotAllowed("the server does not take the access token that it gave", hint="are several servers behind this address?"), self.mono())
+            now, self._held = self.mono(), None
+            self._refusals = [*(at for at in self._refusals if now - at < LONGEST_WAIT_S), now]
+            if len(self._refusals) > REFUSALS:
+                self._failed(NotAllowed("the server does not take the access token that it gave", hint="are several servers behind this address?"), now)
 
     def _fetched(self) -> _Held:
         told = self._asked(self.folder / KEY)
@@ -206,7 +209,7 @@ class Membership:
         life, now = max(told.until - told.now, 0.0), self.mono()
         self._off = told.now - self.wall()
         self._tell(told.until)
-        return _Held(told.token, now + max(life - LAST_S, 0.0), now + life * (EARLY + SPREAD * _part()), now)
+        return _Held(told.token, now + max(life - LAST_S, 0.0), now + life * (EARLY + SPREAD * _part()))
 
     def _asked(self, key: Path) -> Token:
         """A token by the key; by the one that was being brought in, when the server knows that already."""

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from muster.domain.model.errors import NotFound, Unavailable
@@ -14,7 +18,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 def write_new(path: Path, payload: bytes, mode: int = 0o600) -> bool:
     """Writes a file that was not there, whole or not at all. False when there was one. Raises Unavailable."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         _written(part, payload, mode)
         try:
@@ -31,13 +35,44 @@ def write_new(path: Path, payload: bytes, mode: int = 0o600) -> bool:
 
 def write_over(path: Path, payload: bytes, mode: int = 0o600) -> None:
     """Puts a file in the place of what was there, whole or not at all. Raises Unavailable."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         _written(part, payload, mode)
         part.replace(path)
         _settle(path.parent)
     except OSError as error:
         raise _unwritten(path, error) from error
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Holds a file, so that of several processes one is at work. Raises Unavailable when it cannot be had."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _unwritten(path, error) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def as_owner(folder: Path) -> Iterator[None]:
+    """Acts as the user who owns the folder, or where it would be made: root that works for an agent of another user leaves nothing that this one cannot read,
+    and follows no link that this one has laid."""
+    owner = next(each.stat() for each in (folder, *folder.absolute().parents) if each.exists())
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        yield
+        return
+    os.setegid(owner.st_gid)
+    os.seteuid(owner.st_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
 
 
 def _written(part: Path, payload: bytes, mode: int) -> None:

@@ -37,6 +37,7 @@ class ServerSettings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address to listen on. Beyond loopback everybody needs a token, and everything goes over TLS.")
     port: int = Field(PORT, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
+    loopback_open: bool = Field(True, description="Programs of this machine come in by loopback without a token, as operators, while nobody else can reach it.")
     names: Words = Field((), description="Names under which the server is reached beside its machine's own: it answers to no others.")
     tls_certificate: Path | None = Field(None, description="Certificate of your own, PEM with its chain; left out: the server makes one by its own authority.")
     tls_key: Path | None = Field(None, description="Key of that certificate, PEM, readable by the server's user alone.")

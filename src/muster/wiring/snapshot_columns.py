@@ -17,7 +17,7 @@ from muster.spi.store import CurrentValue
 
 def moves(value: CurrentValue) -> bool:
     told = value.word.value
-    return isinstance(told, int | float) and not isinstance(told, bool)
+    return value.word.why is None and isinstance(told, int | float) and not isinstance(told, bool)
 
 
 def apart_of(values: Iterable[CurrentValue], keys: Collection[str] | None = None) -> Apart:

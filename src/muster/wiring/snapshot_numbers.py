@@ -3,22 +3,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 import numpy as np
 
 from muster.domain.decide.pick_numbers import newest
 from muster.domain.decide.pick_table import Places, Table
+from muster.domain.model.attributes import ATTRIBUTES, Kind
 from muster.domain.model.policy import Policy
+from muster.domain.model.roll import Voice
 from muster.domain.model.snapshot import Floats
 from muster.domain.model.source import WitnessClass
 from muster.spi.numbers import Column, Numbers, Rounds
 
 Voices: TypeAlias = "dict[tuple[str, str], tuple[float, WitnessClass]]"
 """Promise and class of each source by (node, source), as its voice on the cards has them."""
+MOVING = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is not Kind.FACT and entry.numeric)
+"""Attributes whose numbers move."""
 BEAT = 0.25
 """Seconds for which a column of a large site is given again."""
+
+
+class Beside:
+    """Numbers that stand beside the columns of the newest: of sources that tell none in rounds, and older ones that stay while a source has none now."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, dict[tuple[str, str, str], tuple[float, float, Voice]]] = {}
+        self._keys: dict[str, set[str]] = {}
+        self._made: dict[str, tuple[list[str], Floats, Floats, list[Voice]]] = {}
+
+    def put(self, subject: str, voices: Iterable[Voice], tells: Callable[[str, str, float], bool]) -> None:
+        """Takes in the numbers of a subject. ``tells`` says which come in rounds."""
+        self.drop(subject)
+        for voice in voices:
+            for key in voice.words.keys() & MOVING:
+                word = voice.words[key]
+                if word.at is not None and number(word.value) and (word.why is not None or not tells(voice.node, voice.source, word.at)):
+                    self._by_key.setdefault(key, {})[subject, voice.node, voice.source] = (float(word.value), word.at, voice)
+                    self._keys.setdefault(subject, set()).add(key)
+                    self._made.pop(key, None)
+
+    def drop(self, subject: str) -> None:
+        """Forgets a subject."""
+        for key in self._keys.pop(subject, ()):
+            told = self._by_key[key]
+            for place in [place for place in told if place[0] == subject]:
+                del told[place]
+            self._made.pop(key, None)
+
+    def keys(self) -> frozenset[str]:
+        """Attributes of which such numbers are known."""
+        return frozenset(key for key, told in list(self._by_key.items()) if told)
+
+    def column(self, key: str) -> tuple[list[str], Floats, Floats, list[Voice]]:
+        """Subjects, numbers, when each was told, and by whom."""
+        made = self._made.get(key)
+        if made is None:
+            told = list(self._by_key.get(key, {}).items())
+            values = np.array([value for _, (value, _, _) in told], np.float64)
+            times = np.array([at for _, (_, at, _) in told], np.float64)
+            made = self._made[key] = ([place[0] for place, _ in told], values, times, [voice for _, (_, _, voice) in told])
+        return made
+
+
+def number(value: object) -> bool:
+    """True for what is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class Moving:
@@ -28,13 +80,14 @@ class Moving:
         self._numbers = numbers
         self._policy = policy
         self._ticks = ticks
+        self.beside = Beside()
         self._places: dict[str, Places] = {}
         self._sources: tuple[object, Floats, dict[WitnessClass | None, int], Floats] = (None, np.empty(0), {}, np.empty(0))
         self._kept: dict[tuple[str, str], tuple[float, int, Floats]] = {}
 
     def keys(self) -> frozenset[str]:
         """Attributes that have a column."""
-        return frozenset(self._numbers.keys())
+        return frozenset(self._numbers.keys()) | self.beside.keys()
 
     def column(self, key: str, name: str, table: Table, size: int, voices: Voices, now: float, *, keep: float = 0.0) -> Floats:
         """The numbers of ``key`` in the rows of a table; one not older than ``keep`` seconds may be given again."""
@@ -49,7 +102,21 @@ class Moving:
         told = self._numbers.column(key)
         places = self._of(name, table, told)
         ranks, promises = self._by_slot(key, voices)
-        return newest(places, told.values, told.times, ranks[told.slots], promises[told.slots], now, size)
+        subjects, values, times, others = self.beside.column(key)
+        if not subjects:
+            return newest(places, told.values, told.times, ranks[told.slots], promises[told.slots], now, size)
+        order = self._policy.order(key)
+        own = np.array([order.index(each.witness) if each.witness in order else len(order) for each in others], np.float64)
+        holds = np.array([math.inf if each.witness is WitnessClass.OPERATOR else each.promise for each in others], np.float64)
+        return newest(
+            np.concatenate([places, np.array([table.places.get(subject, -1) for subject in subjects], np.int32)]),
+            np.concatenate([told.values, values]),
+            np.concatenate([told.times, times]),
+            np.concatenate([ranks[told.slots], own]),
+            np.concatenate([promises[told.slots], holds]),
+            now,
+            size,
+        )
 
     def _of(self, name: str, table: Table, told: Column) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
         places = self._places.setdefault(name, Places())

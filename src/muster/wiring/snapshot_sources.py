@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from muster.domain.decide.pick_fields import SOURCE_FIELDS
-from muster.domain.decide.pick_rows import Makers
-from muster.domain.decide.pick_table import Table
+from muster.domain.decide.pick_rows import Makers, Row
 from muster.domain.model.filters import Fields, Shape
 from muster.domain.model.roll import SourceRecord
 from muster.spi.adapter import Adapter
@@ -48,15 +47,12 @@ def source_id(record: SourceRecord) -> str:
     return f"{record.node}/{record.source}"
 
 
-def source_table(records: Iterable[SourceRecord], adapters: Adapters) -> Table:
-    """The sources as rows."""
-    table = Table(FIELDS)
-    for record in records:
-        row: dict[str, Any] = {name: _told(getattr(record, name)) for name in _PLAIN}
-        row |= {"id": source_id(record), "node": record.node_name, "node_id": record.node, "state": shown.source_state(record)}
-        row["adapter"] = adapters.of(record.source)
-        table.put(row["id"], row)
-    return table
+def source_row(record: SourceRecord, adapters: Adapters) -> Row:
+    """A source as a row."""
+    row: Row = {name: _told(getattr(record, name)) for name in _PLAIN}
+    row |= {"id": source_id(record), "node": record.node_name, "node_id": record.node, "state": shown.source_state(record)}
+    row["adapter"] = adapters.of(record.source)
+    return row
 
 
 def _told(value: Any) -> Any:

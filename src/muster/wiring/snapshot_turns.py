@@ -7,8 +7,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from muster.domain.decide.pick_rows import End
 from muster.domain.decide.pick_table import Table
+from muster.domain.model.snapshot import Floats
 from muster.spi.numbers import Numbers, Rounds
 
 MOST = 2000
@@ -36,6 +39,23 @@ class Turns:
         self._slots: dict[tuple[str, str], int] = {}
         self._named = -1
         self._rounds: Rounds | None = None
+        self._since: Floats = np.empty(0)
+
+    def stirred(self) -> set[str]:
+        """Nodes of the sources that said something else since this was asked last."""
+        if self._numbers is None:
+            return set()
+        rounds = self._rounds = self._numbers.rounds()
+        self._name(rounds.nodes, rounds.sources)
+        known = np.full(len(rounds.since), np.nan)
+        known[: len(self._since)] = self._since[: len(known)]
+        self._since = rounds.since
+        return {rounds.nodes[slot] for slot in np.flatnonzero((rounds.since != known) & ~np.isnan(rounds.since)).tolist()}
+
+    def still(self) -> bool:
+        """True when no source said something else since."""
+        rounds = self._numbers.rounds() if self._numbers is not None else None
+        return rounds is None or np.array_equal(rounds.since, self._since, equal_nan=True)
 
     def put(self, id_: str, ends: Iterable[End], now: float) -> float:
         """Takes in what the row of ``id_`` depends on; returns when time may change it first."""
@@ -62,6 +82,12 @@ class Turns:
             self._heard_at[slot] = self._heard(slot)
         return turn
 
+    def tells(self, node: str, source: str, at: float) -> bool:
+        """True for a number of a source whose numbers come in rounds, and that was in its last full word: it stands in a column of its own."""
+        rounds = self._now()
+        slot = self._slots.get((node, source))
+        return slot is not None and rounds is not None and at >= float(rounds.since[slot])
+
     def drop(self, id_: str) -> None:
         """Forgets a row."""
         kept = self._kept.pop(id_, None)
@@ -73,7 +99,6 @@ class Turns:
 
     def due(self, cards: Table, now: float) -> list[str]:
         """Ids of the rows that must be made anew, at most ``MOST``. Those whose sources went on are told when to be looked at next."""
-        self._rounds = None
         found: list[str] = []
         for id_ in cards.ids(cards.due(now)):
             until = self._until(id_)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -15,12 +16,11 @@ from typing import Any
 
 import structlog
 
-from muster.domain.decide.pick_fields import CARD_FIELDS, NODE_FIELDS, PART_FIELDS
+from muster.domain.decide.pick_fields import CARD_FIELDS, PART_FIELDS
 from muster.domain.decide.pick_numbers import devices_together, merged
-from muster.domain.decide.pick_rows import card_row, node_row, part_row
+from muster.domain.decide.pick_rows import card_row, part_row
 from muster.domain.decide.pick_table import Table
-from muster.domain.decide.view import OF_DEVICES, Apart
-from muster.domain.model.attributes import ATTRIBUTES
+from muster.domain.decide.view import OF_DEVICES, Apart, part_voices, voices_of
 from muster.domain.model.errors import MusterError, Unavailable
 from muster.domain.model.policy import Policy
 from muster.domain.model.roll import CardRecord, Finding, Voice
@@ -30,15 +30,14 @@ from muster.spi.numbers import Numbers as NumbersPort
 from muster.spi.store import RollReader
 from muster.wire import shown
 from muster.wiring.snapshot_columns import apart_of, by_card, kinds, moves, numbers_of, owners_of, padded
+from muster.wiring.snapshot_lists import Lists
 from muster.wiring.snapshot_names import Index, candidates
-from muster.wiring.snapshot_numbers import BEAT, Moving, Voices
-from muster.wiring.snapshot_sources import Adapters, makers, source_table
+from muster.wiring.snapshot_numbers import BEAT, MOVING, Moving, Voices, number
+from muster.wiring.snapshot_sources import Adapters, makers
 from muster.wiring.snapshot_turns import Turns
 
 CHUNK = 500
 """Cards that are read and decoded at once."""
-REST = 20.0
-"""A list that took a second to read anew is not read again within so many seconds."""
 log = structlog.get_logger("muster.columns")
 
 
@@ -74,55 +73,65 @@ class Views:
         settings: Settings = Settings(),
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._reader = reader
+        self.reader = reader
         self._policy = policy
         self._clock = clock
         self._ticks = ticks
         self.settings = settings
         self._makers = makers(adapters)
-        self._adapters = Adapters(adapters)
+        self.adapters = Adapters(adapters)
         self._moving = Moving(numbers, policy, ticks) if numbers is not None else None
         self._cards, self._devices, self._partitions = Table(CARD_FIELDS), Table(PART_FIELDS), Table(PART_FIELDS)
         self._parts: dict[str, tuple[str, ...]] = {}
         self._index = Index()
         self._turns = Turns(numbers)
+        self.lists = Lists(reader, policy, clock, self.adapters, ticks, self._pace)
         self._voices: Voices = {}
+        self._homes: dict[str, str] = {}
+        self._on: dict[str, set[str]] = {}
+        """Cards that are spoken of on each node."""
         self._stamps = count(1)
         self._turn = threading.Lock()
         self._news = threading.Condition()
         self._version = 0
+        self.took = 0.0
+        """Seconds of the last look."""
         self._findings: dict[str, list[Finding]] = {}
+        self._open: Counter[str] = Counter()
         self._shown: _Shown | None = None
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
-        self._slow: dict[str, tuple[float, float, int, Snapshot]] = {}
 
     # keeping
 
     def refresh(self) -> None:
         """Takes in what was written since the last look. One at a time; who comes meanwhile waits for it and looks again where there is more."""
         with self._turn:
+            began = self._ticks()
             self._look()
+            self.took = self._ticks() - began
         with self._news:
             self._news.notify_all()
 
     def _look(self) -> None:
         now = self._clock()
-        version = self._reader.version()
+        version = self.reader.version()
         old = self._shown
         due = self._due(now)
+        due += [id_ for node in self._turns.stirred() for id_ in self._on.get(node, ())]
         if old is not None and version == self._version and self._moving is not None and not due:
             return
-        fresh = self._reader.fresh(self._version)
+        fresh = self.reader.fresh(self._version)
         self._drop(fresh.gone)
         seen = self._take_in(fresh.cards, now)
         if fresh.regrounded or self._version == 0:
             self._drop(self._cards.places.keys() - seen)
-        for ids in _chunks(id_ for id_ in due if id_ not in seen and id_ in self._cards.places):
-            found = self._take_in(self._reader.cards(None, ids), now)
+        for ids in _chunks(id_ for id_ in dict.fromkeys(due) if id_ not in seen and id_ in self._cards.places):
+            found = self._take_in(self.reader.cards(None, ids), now)
             self._drop(set(ids) - found)
         if old is None or fresh.version != self._version or version != self._version:
-            self._findings = by_card(row.finding for row in self._reader.findings())
+            opened = [row.finding for row in self.reader.findings()]
+            self._findings, self._open = by_card(opened), Counter(each.kind.value for each in opened)
         self._version = fresh.version
         self._publish(now)
 
@@ -145,10 +154,9 @@ class Views:
         return seen
 
     def _apart(self, ids: Sequence[str]) -> Apart:
-        values = self._reader.current(ids)
+        values = self.reader.current(ids)
         if self._moving is not None:
-            keys = self._moving.keys()
-            values = [each for each in values if each.key not in keys or not moves(each)]
+            values = [each for each in values if not (moves(each) and self._turns.tells(each.node, each.source, each.word.at or 0.0))]
         return apart_of(values)
 
     def _put(self, card: CardRecord, apart: Apart, now: float) -> None:
@@ -158,10 +166,14 @@ class Views:
         for table, part in parts:
             row = part_row(part, card, apart, self._policy, now)
             ends += row.ends
-            table.put(part.id, row.row)
+            table.put(part.id, self._still(part.id, row.row, part_voices(part, apart, card)))
             self._heard(part.voices)
-        self._cards.put(card.id, made.row, self._turns.put(card.id, ends, now))
+        self._cards.put(card.id, self._still(card.id, made.row, voices_of(card, apart)), self._turns.put(card.id, ends, now))
         self._heard(card.voices)
+        for node in {each.node for each in (*card.claims, *card.voices)}:
+            self._on.setdefault(node, set()).add(card.id)
+        if card.node:
+            self._homes[card.node] = card.node_name
         self._index.put(card)
         told = tuple(part.id for _, part in parts)
         for gone in set(self._parts.get(card.id, ())) - set(told):
@@ -171,6 +183,15 @@ class Views:
         else:
             self._parts.pop(card.id, None)
 
+    def _still(self, subject: str, row: Row, voices: Sequence[Voice]) -> Row:
+        """The row without numbers that move: those stand in columns of their own."""
+        if self._moving is not None:
+            self._moving.beside.put(subject, voices, self._turns.tells)
+            for key in row.keys() & MOVING:
+                if number(row[key]):
+                    del row[key]
+        return row
+
     def _heard(self, voices: Sequence[Voice]) -> None:
         for voice in voices:
             self._voices[voice.node, voice.source] = (voice.promise, voice.witness)
@@ -179,10 +200,16 @@ class Views:
         for id_ in list(ids):
             self._cards.drop(id_)
             self._turns.drop(id_)
+            self._forget(id_)
             for part in self._parts.pop(id_, ()):
                 self._drop_part(part)
 
+    def _forget(self, subject: str) -> None:
+        if self._moving is not None:
+            self._moving.beside.drop(subject)
+
     def _drop_part(self, id_: str) -> None:
+        self._forget(id_)
         self._devices.drop(id_)
         self._partitions.drop(id_)
 
@@ -200,7 +227,18 @@ class Views:
             return False
         if self._large:
             return True
-        return self._moving is not None and self._shown.version == self._reader.version() and not self._cards.due(self._clock())
+        known = self._moving is not None and self._shown.version == self.reader.version()
+        return known and self._turns.still() and not self._cards.due(self._clock())
+
+    @property
+    def size(self) -> int:
+        """How many cards there are."""
+        return len(self._cards)
+
+    @property
+    def version(self) -> int:
+        """The last commit that was taken in."""
+        return self._version
 
     @property
     def _large(self) -> bool:
@@ -219,12 +257,16 @@ class Views:
 
     def caught_up(self, patience: float = 1.0) -> None:
         """Waits until what stands has all that is committed now, for one who has just written; no longer than ``patience``."""
-        wanted = self._reader.version()
+        wanted = self.reader.version()
         if self._thread is None:
             self.refresh()
         else:
             with self._news:
                 self._news.wait_for(lambda: self._version >= wanted, patience)
+
+    def _pace(self) -> tuple[int, bool]:
+        """The last commit that stands here, and whether lists that are read whole must be spared."""
+        return self._version, self._large
 
     def _await(self, there: Callable[[], bool], patience: float) -> None:
         with self._news:
@@ -305,7 +347,7 @@ class Views:
         moving = self._moving
         if moving is None:
             return made
-        for key in moving.keys() & set(paths) & ATTRIBUTES.keys():
+        for key in moving.keys() & set(paths):
             keep = self.settings.beat if self._large else 0.0
             made[key] = merged(numbers_of(made.get(key)), moving.column(key, name, table, len(live), self._voices, self._clock(), keep=keep))
         return made
@@ -314,36 +356,31 @@ class Views:
         """Open findings by card."""
         return self.now.findings
 
+    def open_kinds(self) -> Counter[str]:
+        """How many findings of each kind are open."""
+        return self._open
+
+    def wrong(self) -> dict[str, str]:
+        """What is not well with the columns."""
+        return {"columns": "the roll is being read; lists answer when it stands in columns"} if self._thread is not None and self._shown is None else {}
+
     def candidates(self, word: str) -> list[list[str]]:
         """Ids of the cards that a short name may mean, the likelier first."""
         return candidates(word, self.cards(), self._index)
 
-    def nodes(self) -> Snapshot:
-        """The nodes."""
-        return self._seldom("nodes", self._read_nodes)
+    def node_names(self, ids: Iterable[str]) -> dict[str, str]:
+        """Names of nodes; those that are none are left out."""
+        wanted = set(ids)
+        found = {id_: self._homes[id_] for id_ in wanted if id_ in self._homes}
+        missing = [id_ for id_ in wanted - found.keys() if id_ and id_ not in self._cards.places]
+        return found | {node.id: node.name for node in (self.reader.nodes(None, missing) if missing else ())}
 
-    def _read_nodes(self) -> Table:
-        table = Table(NODE_FIELDS)
-        now = self._clock()
-        for node in self._reader.nodes():
-            table.put(node.id, node_row(node, self._policy, now))
-        return table
-
-    def sources(self) -> Snapshot:
-        """The sources, by their last word."""
-        return self._seldom("sources", lambda: source_table(self._reader.sources(), self._adapters))
-
-    def _seldom(self, name: str, read: Callable[[], Table]) -> Snapshot:
-        """A list that is read whole: again when something was written, but never so often that it costs more than a small share of the time."""
-        found = self._slow.get(name)
-        began = self._ticks()
-        version = self._reader.version()
-        if found is not None and (found[2] == version or began - found[0] < REST * found[1]) and self._moving is not None:
-            return found[3]
-        live, columns = read().columns()
-        made = Snapshot(version=version, at=self._clock(), live=live, columns=columns, stamp=next(self._stamps))
-        self._slow[name] = (self._ticks(), self._ticks() - began, version, made)
-        return made
+    def home(self, id_: str) -> str | None:
+        """Name of the node that a card or part stands in, or that a node has; None where there is none."""
+        for table in (self._cards, self._devices, self._partitions):
+            if id_ in table.places:
+                return str(table.value(id_, "node") or "") or None
+        return self.node_names([id_]).get(id_)
 
 
 def _chunks(things: Iterable[Any]) -> Iterable[list[Any]]:

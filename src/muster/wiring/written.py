@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from muster.domain.model.errors import Unavailable
-from muster.spi.store import Batch, FindingRow, Loaded, RollWriter
+from muster.spi.store import Batch, FindingRow, Loaded, RegionRows, RollWriter
 
 
 class Watched:
@@ -22,6 +22,14 @@ class Watched:
     def load(self) -> Loaded:
         """State at start."""
         return self._writer.load()
+
+    def region(self, part: str) -> RegionRows:
+        """What a part of the site is rebuilt from. Raises NotFound."""
+        return self._writer.region(part)
+
+    def regions_of(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """The parts that know these names."""
+        return self._writer.regions_of(names)
 
     def commit(self, batch: Batch) -> None:
         """Writes the batch. Raises Unavailable."""

@@ -116,7 +116,16 @@ def fleet(clock: Clock | None = None) -> Iterator[Desk]:
     store = open_store(None)
     now = clock or Clock()
     policy = Policy()
-    desk = Desk(reader=store.reader, keeper=Inventory(store.writer, policy, now()), policy=policy, clock=now, adapters=tuple(adapters()), version="1.2.3")
+    desk = Desk(
+        reader=store.reader,
+        keeper=Inventory(store.writer, policy, now()),
+        policy=policy,
+        clock=now,
+        adapters=tuple(adapters()),
+        version="1.2.3",
+        numbers=store.numbers,
+        answers=store.answers,
+    )
     for told in (one(), small("node-b", 55), small("node-c", 72)):
         desk.report(told)
     try:

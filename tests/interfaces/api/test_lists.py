@@ -9,6 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.interfaces.api.fleet import GIB, Clock, client, get, listing, report
 
+from muster.wire.report import SCHEMA
 from muster.wiring.desk import Desk
 
 
@@ -138,7 +139,7 @@ def test_summary(api: TestClient) -> None:
 def test_state(api: TestClient, desk: Desk) -> None:
     assert get(api, "/healthz")["status"] == "ok"
     assert get(api, "/readyz")["status"] == "ok"
-    assert get(api, "/version") == {"version": "1.2.3", "api": "v1", "report_schema": 1}
+    assert get(api, "/version") == {"version": "1.2.3", "api": "v1", "report_schema": SCHEMA}
     ill = client(replace(desk, well=lambda: {"store": "the disk is full"}))
     assert "the disk is full" in get(ill, "/readyz", 503)["detail"]
 

@@ -11,18 +11,18 @@ from muster.domain.model.snapshot import Floats, Ints, Mask, Numbers
 
 
 def newest(places: Ints, values: Floats, times: Floats, ranks: Floats, promises: Floats, now: float, size: int) -> Floats:
-    """The number shown in each of ``size`` rows: known before absent, fresh before stale, then the better rank, then the newer. NaN where none is told.
+    """The number shown in each of ``size`` rows: known before absent, fresh before stale, then the better rank, the newer, the first.
 
     The arrays are parallel: the row of each number (-1: none), what was told, when, the rank of its source (0 is best) and how long its word holds.
     """
-    told = np.flatnonzero(~np.isnan(values) & (places >= 0))
+    told = np.flatnonzero(~np.isnan(values) & (places >= 0) & (places < size))
     found = np.full(size, np.nan)
     rows = places[told]
     if len(rows) == 0:
         return found
     if np.bincount(rows, minlength=size).max() > 1:
         fresh = now - times[told] <= promises[told]
-        told = told[np.lexsort((times[told], -ranks[told], fresh))]
+        told = told[np.lexsort((-told, times[told], -ranks[told], fresh))]
         rows = places[told]
     found[rows] = values[told]
     return found

@@ -205,6 +205,11 @@ class Table:
         cells = self._cells.get("id")
         return [] if cells is None else [cells.at(place) for place in places]
 
+    def value(self, id_: str, path: str) -> Any:
+        """The value at ``path`` in the row of ``id_``; None where there is none."""
+        place, cells = self.places.get(id_), self._cells.get(path)
+        return None if place is None or cells is None else cells.at(place)
+
     def columns(self) -> tuple[Mask, dict[str, Column]]:
         """What stands now: which places are live, and the columns."""
         self._live_shown = True

@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from muster.wiring.desk import Desk
 
 
-def desk_of(request: Request) -> Desk:
+async def desk_of(request: Request) -> Desk:
     """The desk that the application stands on, as the user sees it who asks."""
     desk: Desk = request.app.state.desk
     return desk.of(request.state.user)
@@ -24,9 +24,12 @@ _TROUBLES = {
     401: "Not signed in",
     403: "Not allowed",
     404: "Nothing of that name",
+    406: "Not in that form",
     409: "The state forbids it",
+    412: "It has changed since it was read",
     413: "Too large",
     415: "Another media type is wanted",
+    422: "The key was used for another body",
     429: "Too often",
     421: "This server does not answer to that host name",
     500: "An unexpected error",

@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
 import msgspec
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muster.interfaces.api import audit, cards, changes, findings, parts, places, problems, summary, tokens, writing
+from muster.interfaces.api import audit, cards, changes, findings, parts, places, problems, reporters, summary, tokens, writing
 from muster.interfaces.api.answers import SELECTED, page_schema
 from muster.interfaces.api.guard import check, guard
 from muster.interfaces.api.identity import Attempts, Identity, Refusals
+from muster.interfaces.api.metrics import Figures, Metered
+from muster.interfaces.api.paging import json_answer
 from muster.interfaces.api.params import known_only
+from muster.interfaces.api.rooms import Rooms
 from muster.wire import documents as d
 from muster.wire import exchange as x
+from muster.wire import reporters as r
 from muster.wire import sign_in as s
 from muster.wire.report import AnswerDoc, ReportDoc
 from muster.wiring.desk import Desk
@@ -29,7 +34,8 @@ _LISTS = ("Card", "Device", "Partition", "Node", "Source", "Adapter", "Finding",
 _DOCUMENTS: tuple[type[msgspec.Struct], ...] = (
     d.ValueReading, d.AbsentReading, d.Card, d.Device, d.Partition, d.Node, d.Source, d.Adapter, d.Finding, d.Change, d.Event, d.CaptureInfo, d.Series,
     d.Summary, x.Audit, x.ActRequest, x.ActAnswer, x.AcknowledgeRequest, x.Health, x.Version, x.Problem, s.Whoami, s.UserToken,
-    s.UserTokenRequest, s.UserTokenMade, s.SignInRequest, s.AuditEntry, s.AuditCheck, ReportDoc, AnswerDoc,
+    s.UserTokenRequest, s.UserTokenMade, s.SignInRequest, s.AuditEntry, s.AuditCheck, r.Reporter, r.JoinToken, r.JoinTokenRequest,
+    r.JoinTokenMade, r.RevokeRequest, r.ReenrolRequest, r.Reopened, ReportDoc, AnswerDoc,
 )  # fmt: skip
 
 
@@ -48,19 +54,33 @@ def build(desk: Desk, hosts: frozenset[str] = HOSTS) -> FastAPI:
         version=desk.version or "0",
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,
         redirect_slashes=False,
         dependencies=[Depends(guard), Depends(known_only)],
     )
     app.state.desk = desk
     app.state.refusals, app.state.attempts = Refusals(), Attempts()
     problems.install(app)
-    for room in (cards, parts, places, changes, findings, writing, tokens, audit, summary):
+    for room in (cards, parts, places, changes, findings, writing, tokens, audit, reporters, summary):
         app.include_router(room.router)
+    app.add_api_route("/openapi.json", _described, methods=["GET", "HEAD"], include_in_schema=False)
     check(app)
     app.add_middleware(Identity, desk, app.state.refusals, app.state.attempts)
     app.add_middleware(HostGuard, hosts | desk.entrance.names)
+    app.add_middleware(Metered, partial(_figures, app))
     return app
+
+
+def _figures(app: FastAPI, scope: Scope) -> Figures | None:
+    """The figures of the application's own work, once its rooms are made."""
+    del scope
+    rooms: Rooms | None = getattr(app.state, "rooms", None)
+    return rooms.figures if rooms is not None else None
+
+
+def _described(request: Request) -> Response:
+    """The OpenAPI document."""
+    return json_answer(document(request.app))
 
 
 def document(app: FastAPI) -> dict[str, Any]:

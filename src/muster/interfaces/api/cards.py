@@ -7,38 +7,37 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+import numpy as np
+from fastapi import APIRouter, Path, Query, Request, Response
 
+from muster.domain.decide.pick_fields import CARD_FIELDS
 from muster.domain.decide.select import Lookup
 from muster.domain.decide.view import OF_DEVICES, CardView, value
 from muster.domain.model.attributes import ATTRIBUTES
 from muster.domain.model.errors import InputError
-from muster.domain.model.filters import Fields, Shape
 from muster.domain.model.moments import moment, rfc3339
 from muster.domain.model.observation import Role
 from muster.domain.model.roll import CardRecord, Finding, Presence
+from muster.domain.model.snapshot import Coded, Mask, Snapshot
+from muster.interfaces.api import tags
 from muster.interfaces.api.answers import AtDesk, answers, answers_page, ref
 from muster.interfaces.api.changes import change_page
-from muster.interfaces.api.paging import READING_FIELDS, Selection, json_answer, page, page_answer, question
+from muster.interfaces.api.paging import Page, Question, Selection, page, picked, question
 from muster.interfaces.api.params import At, Listing, asked_time
 from muster.interfaces.api.roll import NAMED, Then
+from muster.interfaces.api.rooms import InRooms, upon
+from muster.interfaces.api.telling import Form, Telling, tell
 from muster.wire import documents as d
 from muster.wire import shown
 
 router = APIRouter(prefix="/api/v1/cards", tags=["cards"])
 
-_TEXTS = ("id", "name", "vendor", "model", "presence", "rung", "role", "node", "node_id", "slot", "address", "index", "place", "serial", "vendor_uuid")
-_LISTS = ("conflicts", "seen_by", "findings")
 _TOLD_BY_NAME = frozenset({"name", "model", "vendor"})
-CARD_FIELDS: Fields = {
-    **READING_FIELDS,
-    **dict.fromkeys(_TEXTS, Shape.TEXT),
-    **dict.fromkeys(_LISTS, Shape.LIST),
-    "aside": Shape.BOOL,
-    "presence_since": Shape.TIME,
-    "created_at": Shape.TIME,
-}
-"""What a filter or an order may ask of a card."""
+TABLE = (
+    "id", "name", "vendor", "model", "presence", "presence_since", "rung", "role", "aside", "node", "slot", "address", "index", "place", "ids", "seen_by",
+    "findings", "created_at",
+)  # fmt: skip
+"""Fields of a card in a table."""
 
 CardName = Annotated[
     str,
@@ -92,13 +91,32 @@ class CardRow:
         return told if told is None or isinstance(told, tuple | float | bool) else str(told) or None
 
 
+def _by_name(role: str, retired: bool, asked: Collection[str]) -> tuple[str, bool]:
+    """The role that is listed ("" for any), and whether retired cards are: what a filter asks for is not left out before it."""
+    return "" if "role" in asked or role == "any" else role, retired or "presence" in asked
+
+
 def listed(records: Sequence[CardRecord], role: str, retired: bool, asked: Collection[str]) -> list[CardRecord]:
     """Those that a list shows: displays and retired cards only when asked for."""
-    return [
-        card
-        for card in records
-        if ("role" in asked or role == "any" or card.role == role) and (retired or "presence" in asked or card.presence is not Presence.RETIRED)
-    ]
+    only, all_ = _by_name(role, retired, asked)
+    return [card for card in records if (not only or card.role == only) and (all_ or card.presence is not Presence.RETIRED)]
+
+
+def shown_rows(snapshot: Snapshot, role: str, retired: bool, asked: Collection[str]) -> Mask:
+    """Rows that a list shows, as `listed` says it of records."""
+    only, all_ = _by_name(role, retired, asked)
+    among: Mask = snapshot.live
+    if only:
+        among = among & of_word(snapshot, "role", only)
+    return among if all_ else among & ~of_word(snapshot, "presence", Presence.RETIRED.value)
+
+
+def of_word(snapshot: Snapshot, path: str, word: str | bool) -> Mask:
+    """Rows with this word in a column."""
+    column = snapshot.columns.get(path)
+    if not isinstance(column, Coded) or column.words.find(word) < 0:
+        return np.zeros(snapshot.rows, np.bool_)
+    return np.equal(column.codes, column.words.find(word))
 
 
 def rows(then: Then, records: Sequence[CardRecord], asked: frozenset[str], findings: Mapping[str, Sequence[Finding]]) -> list[CardRow]:
@@ -108,21 +126,56 @@ def rows(then: Then, records: Sequence[CardRecord], asked: frozenset[str], findi
     return [CardRow(then, record, sketch, findings.get(record.id, ())) for record, sketch in zip(records, sketches, strict=True)]
 
 
-def whole(then: Then, records: Sequence[CardRecord], findings: Mapping[str, Sequence[Finding]]) -> list[d.Card]:
-    """Whole documents of the cards, in their order."""
-    nodes = then.nodes()
-    return [shown.card(each, then.vendor(each), findings.get(each.record.id, ()), nodes) for each in then.views(records)]
+def whole(then: Then, records: Sequence[CardRecord], selection: Selection | None = None) -> list[d.Card]:
+    """Documents of the cards, in their order; with no more readings than ``selection`` gives."""
+    findings = then.findings()
+    nodes = then.node_names({claim.node for record in records for claim in record.claims} | _told_of(records))
+    return [shown.card(each, then.vendor(each), findings.get(each.record.id, ()), nodes) for each in then.views_of(records, _keys(selection))]
 
 
-@router.get("", summary="List cards", **answers_page("Card"))
-def cards(desk: AtDesk, listing: Listing, role: RoleAsked = Role.ACCELERATOR.value, retired: Retired = False) -> Response:
+def _told_of(records: Sequence[CardRecord]) -> set[str]:
+    return {place.partition("/")[0] for record in records for place in record.details}
+
+
+def _keys(selection: Selection | None) -> frozenset[str] | None:
+    """Readings that must be chosen for what ``selection`` gives; None for all."""
+    if selection is None or selection.whole or {"readings", "devices", "partitions", "increase"} & set(selection.plain):
+        return None
+    return NAMED | set(selection.keys) | (OF_DEVICES.keys() if "together" in selection.plain else frozenset())
+
+
+def ordered(then: Then, ids: Sequence[str]) -> list[CardRecord]:
+    """The records of these cards, in the order of their ids; one that went meanwhile is left out."""
+    found = {card.id: card for card in then.cards(ids)}
+    return [found[id_] for id_ in ids if id_ in found]
+
+
+@router.get("", summary="List cards", **answers_page("Card", 406))
+async def cards(
+    request: Request, desk: AtDesk, rooms: InRooms, listing: Listing, form: Form, role: RoleAsked = Role.ACCELERATOR.value, retired: Retired = False
+) -> Response:
     """Accelerators of every presence but retired, by node, slot, address and index. Displays with `role=display`."""
     asked = question("cards", listing, CARD_FIELDS, desk.clock(), "node,slot,address,index")
     selection = Selection(listing.fields, d.Card)
-    then = Then(desk=desk, at=asked.at, now=asked.now)
-    findings = then.findings()
-    found = page(rows(then, listed(then.cards(), role, retired, asked.paths), asked.paths, findings), asked, CardRow.lookup, lambda row: row.record.id)
-    return page_answer(asked, found, whole(then, [row.record for row in found.rows], findings), selection)
+    then = Then(desk=desk, views=rooms.views, at=asked.at, now=asked.now)
+
+    def page_of(asked: Question) -> Page[str]:
+        return _past(then, asked, role, retired) if asked.at is not None else _present(then, asked, role, retired)
+
+    told = Telling(page=page_of, documents=lambda ids: whole(then, ordered(then, ids), selection), fields=TABLE, readings=True)
+    return await tell(request, rooms, form, asked, selection, told)
+
+
+def _present(then: Then, asked: Question, role: str, retired: bool) -> Page[str]:
+    snapshot = then.views.cards(asked.paths)
+    found = picked(snapshot, then.seen(snapshot) & shown_rows(snapshot, role, retired, asked.paths), asked)
+    return Page(rows=snapshot.texts("id", found.rows), next=found.next, total=found.total)
+
+
+def _past(then: Then, asked: Question, role: str, retired: bool) -> Page[str]:
+    there = rows(then, listed(then.cards(), role, retired, asked.paths), asked.paths, then.findings())
+    found = page(there, asked, CardRow.lookup, lambda row: row.record.id)
+    return Page(rows=[row.record.id for row in found.rows], next=found.next, total=found.total)
 
 
 SeriesKey = Annotated[str, Query(description="The attribute.", examples=["temperature.core"])]
@@ -131,30 +184,42 @@ Until = Annotated[str, Query(max_length=64, description="RFC 3339, or a time ago
 Part = Annotated[str, Query(max_length=200, description="A device or partition of the card, by its id; the card itself when left out.")]
 
 
-@router.get("/{card:path}/history", summary="History of a card", **answers_page("Change", 404))
-def history(desk: AtDesk, card: CardName, listing: Listing) -> Response:
+@router.get("/{card:path}/history", summary="History of a card", **answers_page("Change", 404, 406))
+async def history(request: Request, desk: AtDesk, rooms: InRooms, card: CardName, listing: Listing, form: Form) -> Response:
     """What happened to the card, oldest first (`sort=-number` for the newest first), also under names it had before."""
-    found = Then(desk=desk, at=None, now=desk.clock()).card(card)
-    return change_page(desk, found.id, listing)
+    then = Then(desk=desk, views=rooms.views, at=None, now=desk.clock())
+    found = await upon(rooms, lambda: then.card(card))
+    return await change_page(request, rooms, then, found.id, listing, form)
 
 
 @router.get("/{card:path}/series", summary="Minutes of a gauge", **answers(ref("Series"), "Minute roll-ups", 400, 404))
-def series(desk: AtDesk, card: CardName, key: SeriesKey, since: Since = "-1h", until: Until = "", part: Part = "") -> Response:
+async def series(
+    request: Request, desk: AtDesk, rooms: InRooms, card: CardName, key: SeriesKey, since: Since = "-1h", until: Until = "", part: Part = ""
+) -> Response:
     """Minute roll-ups of one gauge by source: count, mean, lowest, highest and last value. No row means that nothing was read in that minute."""
     now = desk.clock()
     entry = ATTRIBUTES.get(key)
     if entry is None or not entry.numeric:
         raise InputError(f"key={key!r} is no attribute with a number", hint="like key=temperature.core; `fields` of a card's readings are the keys")
-    begin, end = moment(since, now), moment(until or "now", now)
-    if begin >= end:
+    begin, end = moment(since, now), moment(until, now) if until else now
+    if begin > end:
         raise InputError(f"since={since} is not before until={until or 'now'}")
-    found = Then(desk=desk, at=None, now=now).card(card)
-    parts = {each.id for each in (*found.devices, *found.partitions)}
-    if part and part not in parts:
-        raise InputError(f"part={part!r} is no device or partition of {found.id}", hint=f"its parts: {', '.join(sorted(parts)) or 'none'}")
-    subject = part or found.id
-    points = [_point(row) for row in desk.reader.minutes(subject, key, begin, end)]
-    return json_answer(d.Series(card=found.id, subject=subject, key=key, unit=entry.unit.value, since=rfc3339(begin), until=rfc3339(end), points=points))
+    then = Then(desk=desk, views=rooms.views, at=None, now=now)
+
+    def told() -> d.Series:
+        found = then.card(card)
+        parts = {each.id for each in (*found.devices, *found.partitions)}
+        if part and part not in parts:
+            raise InputError(f"part={part!r} is no device or partition of {found.id}", hint=f"its parts: {', '.join(sorted(parts)) or 'none'}")
+        subject = part or found.id
+        points = [_point(row) for row in rooms.views.reader.minutes(subject, key, begin, end)]
+        return d.Series(card=found.id, subject=subject, key=key, unit=entry.unit.value, since=rfc3339(begin), until=rfc3339(end), points=points)
+
+    return tags.told(request, await upon(rooms, told, EXPENSIVE))
+
+
+EXPENSIVE = 10_000
+"""Said of work that belongs into a thread."""
 
 
 def _point(row: Mapping[str, Any]) -> d.Point:
@@ -164,9 +229,17 @@ def _point(row: Mapping[str, Any]) -> d.Point:
 
 
 @router.get("/{card:path}", summary="One card", **answers(ref("Card"), "The card", 400, 404))
-def card_(desk: AtDesk, card: CardName, at: At = "") -> Response:
-    """The card with every reading, where it comes from and how old it is. A card that was joined into another answers with the card it is now."""
+async def card_(request: Request, desk: AtDesk, rooms: InRooms, card: CardName, at: At = "") -> Response:
+    """The card with every reading, where it comes from and how old it is. A card that was joined into another answers with the card it is now.
+
+    The first part of its ETag says what the card is: sent as `If-Match` with an act, the act is refused when the card has changed meanwhile.
+    """
     now = desk.clock()
     time = asked_time(at, now)
-    then = Then(desk=desk, at=time, now=now if time is None else time)
-    return json_answer(whole(then, [then.card(card)], then.findings())[0])
+    then = Then(desk=desk, views=rooms.views, at=time, now=now if time is None else time)
+
+    def told() -> Response:
+        record = then.card(card)
+        return tags.told(request, whole(then, [record])[0], tags.of_card(record))
+
+    return await upon(rooms, told, then=time is not None)

@@ -3,23 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from muster.domain.decide.select import Lookup, selects, stand
 from muster.domain.model.errors import InputError, NotFound
-from muster.domain.model.filters import Fields, Shape
-from muster.interfaces.api import rows
+from muster.domain.model.filters import And, Compare, Fields, In, Shape, Tree
+from muster.interfaces.api import rows, streams, tags
 from muster.interfaces.api.answers import AtDesk, answers, answers_page, ref
-from muster.interfaces.api.paging import Page, Question, Selection, json_answer, page_answer, question, sealed, stranger
+from muster.interfaces.api.paging import Page, Question, Selection, question, sealed, stranger
 from muster.interfaces.api.params import Asked, Listing
 from muster.interfaces.api.roll import Then
+from muster.interfaces.api.rooms import InRooms, Rooms, upon
+from muster.interfaces.api.telling import Form, Telling, tell
 from muster.spi.store import ChangeRow
 from muster.wire import documents as d
-from muster.wiring.desk import Desk
 
 router = APIRouter(prefix="/api/v1/changes", tags=["history"])
 
@@ -29,27 +30,44 @@ CHANGE_FIELDS: Fields = {
     "number": Shape.NUMBER,
 }
 """What a filter may ask of a change; only its number gives an order."""
+TABLE = ("number", "id", "subject", "kind", "at", "learnt_at", "superseded_at", "detail", "names")
 MOST = 2**53
 """Numbers stay below this."""
 CHUNK = 500
 """Entries read at once while a filter looks for its own."""
+READ = 20_000
+"""Entries that one page looks through for a filter that no index answers; its cursor goes on from there."""
 Number = Annotated[int, Path(ge=1, lt=MOST, description="Its running number.")]
 
 
-def change_page(desk: Desk, subject: str | None, listing: Asked, after: int = 0) -> Response:
+async def change_page(request: Request, rooms: Rooms, then: Then, subject: str | None, listing: Asked, form: str, after: int = 0) -> Response:
     """History as a response: of one subject or of all."""
-    asked = question(f"changes {subject or ''}", listing, CHANGE_FIELDS, desk.clock(), "number")
+    asked = question(f"changes {subject or ''}", listing, CHANGE_FIELDS, then.now, "number")
     if [key.path for key in asked.keys] != ["number"]:
         raise InputError("sort: history is in the order of its numbers", hint="sort=number or sort=-number")
     selection = Selection(listing.fields, d.Change)
+    then = Then(desk=then.desk, views=then.views, at=asked.at, now=asked.now)
+
+    def documents(found: Sequence[ChangeRow]) -> list[d.Change]:
+        names = then.names(word for row in found for word in rows.change_words(row))
+        return [rows.change(row, names) for row in found]
+
+    told = Telling(page=lambda asked: _page(then, subject, asked, after), documents=documents, fields=TABLE)
+    return await tell(request, rooms, form, asked, selection, told)
+
+
+def _page(then: Then, subject: str | None, asked: Question, after: int) -> Page[ChangeRow]:
     start = None if asked.after is None else _number(asked.after[0][0])
-    read = _back(desk, subject, asked.at, start) if asked.keys[0].down else _on(desk, subject, asked.at, after if start is None else start)
-    chosen = (row for row in read if asked.tree is None or selects(asked.tree, _lookup(row)))
-    found = list(islice(chosen, asked.limit + 1))
-    items = found[: asked.limit]
-    page = Page(rows=items, next=_next(asked, items[-1]) if len(found) > asked.limit else None, total=None)
-    names = Then(desk=desk, at=asked.at, now=asked.now).names(word for row in items for word in rows.change_words(row))
-    return page_answer(asked, page, [rows.change(row, names) for row in items], selection)
+    read = _read(then, subject, asked, after, start)
+    found: list[ChangeRow] = []
+    for seen, row in enumerate(read, 1):
+        if asked.tree is None or selects(asked.tree, _lookup(row)):
+            found.append(row)
+        if len(found) > asked.limit:
+            return Page(rows=found[:-1], next=_next(asked, found[-2]), total=None)
+        if seen >= READ and asked.limit <= READ:
+            return Page(rows=found, next=_next(asked, row), total=None)
+    return Page(rows=found, next=None, total=None)
 
 
 def _number(told: Any) -> int:
@@ -71,54 +89,70 @@ def _next(asked: Question, row: ChangeRow) -> str:
     return sealed(asked, stand(_lookup(row), row.change.id, asked.keys))
 
 
-def _on(desk: Desk, subject: str | None, at: float | None, after: int) -> Iterator[ChangeRow]:
-    """Entries after a number, oldest first."""
-    while found := desk.reader.changes(subject, after, CHUNK, at):
-        yield from found
-        after = found[-1].number
-
-
-def _back(desk: Desk, subject: str | None, at: float | None, before: int | None) -> Iterator[ChangeRow]:
-    """Entries before a number, newest first."""
-    if subject is not None:
-        yield from (row for row in reversed(list(_on(desk, subject, at, 0))) if before is None or row.number < before)
+def _read(then: Then, subject: str | None, asked: Question, after: int, start: int | None) -> Iterator[ChangeRow]:
+    """Entries in order from where the page begins, by the store's index of kinds where the filter names them."""
+    reader, kinds = then.desk.reader, kinds_of(asked.tree)
+    if asked.keys[0].down:
+        before = start
+        while found := reader.changes(subject, after, CHUNK, asked.at, before=before, kinds=kinds, newest=True):
+            yield from found
+            before = found[-1].number
         return
-    end = _last(desk) + 1 if before is None else before
-    while end > 1:
-        begin = max(0, end - 1 - CHUNK)
-        yield from (row for row in reversed(desk.reader.changes(None, begin, CHUNK, at)) if row.number < end)
-        end = begin + 1
+    number = after if start is None else start
+    while found := reader.changes(subject, number, CHUNK, asked.at, kinds=kinds):
+        yield from found
+        number = found[-1].number
 
 
-def _last(desk: Desk) -> int:
-    """A number that no entry is beyond, by doubling and halving."""
-    low, high = 0, 1
-    while desk.reader.changes(None, high, 1):
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if desk.reader.changes(None, middle, 1) else (low, middle)
-    return high
+def kinds_of(tree: Tree | None) -> frozenset[str] | None:
+    """The kinds that a filter lets through at most; None where it does not say."""
+    match tree:
+        case Compare(path="kind", op="==", value=str(kind)):
+            return frozenset({kind})
+        case In(path="kind", values=values):
+            return frozenset(str(value) for value in values)
+        case And(left=left, right=right):
+            one, other = kinds_of(left), kinds_of(right)
+            return one if other is None else other if one is None else one & other
+        case _:
+            return None
 
 
-@router.get("", summary="List changes", **answers_page("Change"))
-def changes(
+def only_kinds(tree: Tree) -> Tree | None:
+    """The filter, where it asks for nothing but kinds."""
+    return tree if isinstance(tree, Compare | In) and kinds_of(tree) is not None else None
+
+
+@router.get("", summary="List changes", **answers_page("Change", 406))
+async def changes(
+    request: Request,
     desk: AtDesk,
+    rooms: InRooms,
     listing: Listing,
+    form: Form,
     subject: Annotated[str, Query(max_length=200, description="Only of this card or node, by our id.")] = "",
     after: Annotated[int, Query(ge=0, lt=MOST, description="Entries with a greater number only: keep the last number to go on from there later.")] = 0,
 ) -> Response:
     """All history by running number, oldest first, or newest first with `sort=-number`. Entries that a late report disproved are marked `superseded_at`.
 
-    `total` is not counted.
+    `total` is not counted. `/api/v1/changes/stream` tells what comes.
     """
-    return change_page(desk, subject or None, listing, after)
+    then = Then(desk=desk, views=rooms.views, at=None, now=desk.clock())
+    return await change_page(request, rooms, then, subject or None, listing, form, after)
+
+
+router.add_api_route("/stream", streams.stream, methods=["GET"], summary="Follow changes and findings", **streams.ANSWERS)
 
 
 @router.get("/{number}", summary="One change", **answers(ref("Change"), "The change", 400, 404))
-def change(desk: AtDesk, number: Number) -> Response:
+async def change(request: Request, desk: AtDesk, rooms: InRooms, number: Number) -> Response:
     """One entry of history."""
-    found = [row for row in desk.reader.changes(after=number - 1, limit=1) if row.number == number]
-    if not found:
-        raise NotFound(f"no change {number}", hint="`/api/v1/changes` lists them")
-    return json_answer(rows.change(found[0], Then(desk=desk, at=None, now=desk.clock()).names(rows.change_words(found[0]))))
+    then = Then(desk=desk, views=rooms.views, at=None, now=desk.clock())
+
+    def told() -> d.Change:
+        found = [row for row in islice(desk.reader.changes(after=number - 1, limit=1), 1) if row.number == number]
+        if not found:
+            raise NotFound(f"no change {number}", hint="`/api/v1/changes` lists them")
+        return rows.change(found[0], then.names(rows.change_words(found[0])))
+
+    return tags.told(request, await upon(rooms, told))

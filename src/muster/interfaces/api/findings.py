@@ -12,16 +12,20 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from muster.domain.decide.select import Lookup
-from muster.domain.model.errors import NotFound
 from muster.domain.model.filters import Fields, Shape
-from muster.interfaces.api import rows
+from muster.interfaces.api import rows, tags
 from muster.interfaces.api.answers import AtDesk, answers, answers_page, ref
-from muster.interfaces.api.paging import Selection, json_answer, page, page_answer, question
-from muster.interfaces.api.params import Listing, body_schema, json_body
+from muster.interfaces.api.bodies import given
+from muster.interfaces.api.changes import kinds_of, only_kinds
+from muster.interfaces.api.paging import Page, Question, Selection, json_answer, page, question, sealed, stranger
+from muster.interfaces.api.params import Listing, body_schema
 from muster.interfaces.api.roll import Then
+from muster.interfaces.api.rooms import InRooms, Rooms, upon
+from muster.interfaces.api.telling import Form, Telling, tell
 from muster.spi.store import EventRow, FindingRow
 from muster.wire import documents as d
 from muster.wire import exchange as x
+from muster.wire.documents import encode
 from muster.wiring.desk import Desk
 
 router = APIRouter(prefix="/api/v1", tags=["findings and evidence"])
@@ -38,8 +42,12 @@ EVENT_FIELDS: Fields = {
     "repeats": Shape.NUMBER,
 }
 """What a filter or an order may ask of an event."""
+FINDING_TABLE = (
+    "id", "kind", "subject", "about", "cards", "node", "source", "attribute", "opened_at", "last_seen_at", "acknowledged_at", "acknowledged_by", "closed_at",
+)  # fmt: skip
+EVENT_TABLE = ("id", "card", "node", "source", "adapter", "kind", "code", "text", "address", "first_at", "last_at", "repeats")
 EVENTS_READ = 10_000
-"""The newest events among which filters look."""
+"""The newest events among which orders and filters look."""
 FindingId = Annotated[str, Path(max_length=300, description="Its id.")]
 T = TypeVar("T")
 
@@ -68,16 +76,53 @@ def _of_event(nodes: Mapping[str, str], row: EventRow, path: str) -> Any:
     return None if value == "" else value
 
 
-@router.get("/findings", summary="List findings", **answers_page("Finding"))
-def findings(desk: AtDesk, listing: Listing, closed: Annotated[bool, Query(description="Closed ones too.")] = False) -> Response:
-    """What a person should know: open findings, newest first."""
+@router.get("/findings", summary="List findings", **answers_page("Finding", 406))
+async def findings(
+    request: Request, desk: AtDesk, rooms: InRooms, listing: Listing, form: Form, closed: Annotated[bool, Query(description="Closed ones too.")] = False
+) -> Response:
+    """What a person should know: open findings, newest first. In that order, and filtered by kind alone, they are counted only where one page has them all."""
     asked = question("findings", listing, FINDING_FIELDS, desk.clock(), "-opened_at")
     selection = Selection(listing.fields, d.Finding)
-    then = Then(desk=desk, at=asked.at, now=asked.now)
-    nodes = then.nodes()
-    told = [_Of(row, partial(_of_finding, nodes)) for row in desk.reader.findings(closed=closed or "closed_at" in asked.paths, at=asked.at)]
-    found = page(told, asked, _Of.lookup, lambda each: f"{each.row.finding.id} {each.row.finding.opened_at}")
-    return page_answer(asked, found, _documents(then, [each.row for each in found.rows]), selection)
+    then = Then(desk=desk, views=rooms.views, at=asked.at, now=asked.now)
+
+    def page_of(asked: Question) -> Page[FindingRow]:
+        kinds = kinds_of(asked.tree)
+        all_ = closed or "closed_at" in asked.paths
+        if newest(asked, "opened_at"):
+            read = desk.reader.findings(closed=all_, at=asked.at, kinds=kinds, limit=asked.limit + 1, before=_before(asked))
+            return _quick(asked, read, lambda row: (row.finding.opened_at, row.finding.id))
+        read = desk.reader.findings(closed=all_, at=asked.at, kinds=kinds)
+        nodes = then.node_names({row.finding.node for row in read})
+        looked = [_Of(row, partial(_of_finding, nodes)) for row in read]
+        found = page(looked, asked, _Of.lookup, lambda each: f"{each.row.finding.id} {each.row.finding.opened_at}")
+        return Page(rows=[each.row for each in found.rows], next=found.next, total=found.total)
+
+    told = Telling(page=page_of, documents=lambda found: _documents(then, found), fields=FINDING_TABLE, heavy=not newest(asked, "opened_at"))
+    return await tell(request, rooms, form, asked, selection, told)
+
+
+def newest(asked: Question, path: str) -> bool:
+    """True when a list is asked for in the store's own order, newest first, and filtered by nothing but kinds: the store's index answers it."""
+    return [(key.path, key.down) for key in asked.keys] == [(path, True)] and (asked.tree is None or asked.tree == only_kinds(asked.tree))
+
+
+def _before(asked: Question) -> tuple[float, str] | None:
+    """Where the page before ended."""
+    if asked.after is None:
+        return None
+    at, id_ = asked.after[0][0], asked.after[1]
+    if isinstance(at, bool) or not isinstance(at, int | float):
+        raise stranger()
+    return float(at), id_
+
+
+def _quick(asked: Question, read: Sequence[T], place: Callable[[T], tuple[float, str]]) -> Page[T]:
+    """The page of rows that were read for it, one more than it has where there is another. All are counted only where they are on one page."""
+    found = list(read[: asked.limit])
+    if len(read) <= asked.limit:
+        return Page(rows=found, next=None, total=len(found) if asked.after is None else None)
+    at, id_ = place(found[-1])
+    return Page(rows=found, next=sealed(asked, ((at,), id_)), total=None)
 
 
 def _documents(then: Then, found: Sequence[FindingRow]) -> list[d.Finding]:
@@ -86,48 +131,89 @@ def _documents(then: Then, found: Sequence[FindingRow]) -> list[d.Finding]:
 
 
 @router.get("/findings/{finding:path}", summary="One finding", **answers(ref("Finding"), "The finding", 400, 404))
-def finding(desk: AtDesk, finding: FindingId) -> Response:
+async def finding(request: Request, desk: AtDesk, rooms: InRooms, finding: FindingId) -> Response:
     """The finding with its evidence, open or closed."""
-    found = next((row for row in desk.reader.findings(closed=True) if row.finding.id == finding), None)
-    if found is None:
-        raise NotFound(f"no finding {finding!r}", hint="`/api/v1/findings?closed=true` lists them")
-    return json_answer(_documents(Then(desk=desk, at=None, now=desk.clock()), [found])[0])
+    then = Then(desk=desk, views=rooms.views, at=None, now=desk.clock())
+
+    def told() -> Response:
+        row = desk.reader.finding(finding)
+        return tags.told(request, _documents(then, [row])[0], state_of(row))
+
+    return await upon(rooms, told)
+
+
+def state_of(row: FindingRow) -> str:
+    """What a finding is, as a tag: by it an acknowledgement is held to what was read."""
+    return tags.of_body(encode([row.finding.id, row.finding.opened_at, row.finding.about, row.acknowledged_at, row.acknowledged_by, row.closed_at]))
 
 
 @router.post(
     "/findings/{finding:path}/acknowledge",
     summary="Acknowledge a finding",
-    **answers(ref("Finding"), "The finding", 400, 403, 404, 409, 413, 415),
+    **answers(ref("Finding"), "The finding", 400, 403, 404, 409, 412, 413, 415, 422),
     openapi_extra=body_schema("AcknowledgeRequest"),
 )
-async def acknowledge(desk: AtDesk, request: Request, finding: FindingId) -> Response:
-    """Says that somebody has seen it. It stays open as long as it holds."""
-    told = await json_body(request, x.AcknowledgeRequest)
-    return json_answer(await run_in_threadpool(_acknowledge, desk, finding, told))
+async def acknowledge(request: Request, desk: AtDesk, rooms: InRooms, finding: FindingId) -> Response:
+    """Says that somebody has seen it. It stays open as long as it holds.
+
+    With `If-Match` only when it is as it was read; with `Idempotency-Key` it is answered the same when it comes again within a day.
+    """
+    raw, told = await given(request, x.AcknowledgeRequest)
+    held = tags.wanted(request)
+
+    async def work() -> Response:
+        return json_answer(await run_in_threadpool(_acknowledge, rooms, desk, finding, told, held))
+
+    return await rooms.answers.once(request, desk, raw, work)
 
 
-def _acknowledge(desk: Desk, finding: str, told: x.AcknowledgeRequest) -> d.Finding:
+def _acknowledge(rooms: Rooms, desk: Desk, finding: str, told: x.AcknowledgeRequest, held: frozenset[str]) -> d.Finding:
+    if held:
+        tags.hold(held, state_of(desk.reader.finding(finding)), f"finding {finding}")
     row = desk.acknowledge(finding, told.by, told.reason)
-    return _documents(Then(desk=desk, at=None, now=desk.clock()), [row])[0]
+    rooms.views.caught_up()
+    return _documents(Then(desk=desk, views=rooms.views, at=None, now=desk.clock()), [row])[0]
 
 
-@router.get("/events", summary="List events", **answers_page("Event", 404))
-def events(
+@router.get("/events", summary="List events", **answers_page("Event", 404, 406))
+async def events(
+    request: Request,
     desk: AtDesk,
+    rooms: InRooms,
     listing: Listing,
+    form: Form,
     card: Annotated[str, Query(max_length=300, description="Only of this card, by any of its names.")] = "",
     node: Annotated[str, Query(max_length=300, description="Only of this node.")] = "",
 ) -> Response:
-    """What happened, newest first, among the newest 10,000. `at=` leaves out what came later."""
+    """What happened, newest first; other orders and filters go by the newest 10,000. `at=` leaves out what came later."""
     asked = question("events", listing, EVENT_FIELDS, desk.clock(), "-last_at")
     selection = Selection(listing.fields, d.Event)
-    then = Then(desk=desk, at=None, now=asked.now)
-    id_, nodes = then.card(card).id if card else None, then.nodes()
-    node_id = next((each for each, name in nodes.items() if node and name.lower() == node.lower()), node)
-    read = desk.reader.events(id_, node_id or None, EVENTS_READ)
-    told = [_Of(row, partial(_of_event, nodes)) for row in read if asked.at is None or row.first_at <= asked.at]
-    found = page(told, asked, _Of.lookup, lambda each: each.row.id)
-    return page_answer(asked, found, [rows.event(each.row, nodes) for each in found.rows], selection)
+    then = Then(desk=desk, views=rooms.views, at=None, now=asked.now)
+    quick = asked.at is None and newest(asked, "last_at")
+
+    def page_of(asked: Question) -> Page[EventRow]:
+        id_, node_id, kinds = then.card(card).id if card else None, _node_id(then, node), kinds_of(asked.tree)
+        if quick:
+            read = desk.reader.events(id_, node_id, asked.limit + 1, kinds=kinds, before=_before(asked))
+            return _quick(asked, read, lambda row: (row.last_at, row.id))
+        read = desk.reader.events(id_, node_id, EVENTS_READ, kinds=kinds)
+        nodes = then.node_names({row.node for row in read})
+        told = [_Of(row, partial(_of_event, nodes)) for row in read if asked.at is None or row.first_at <= asked.at]
+        found = page(told, asked, _Of.lookup, lambda each: each.row.id)
+        return Page(rows=[each.row for each in found.rows], next=found.next, total=found.total)
+
+    def documents(found: Sequence[EventRow]) -> list[d.Event]:
+        nodes = then.node_names({row.node for row in found})
+        return [rows.event(row, nodes) for row in found]
+
+    return await tell(request, rooms, form, asked, selection, Telling(page=page_of, documents=documents, fields=EVENT_TABLE, heavy=not quick))
+
+
+def _node_id(then: Then, word: str) -> str | None:
+    """The id of a node by its name or id; the word itself where there is none."""
+    if not word:
+        return None
+    return next((node.id for node in then.views.lists.nodes().records.values() if word.lower() in (node.id, node.name.lower())), word)
 
 
 _RAW = {"200": {"content": {"text/plain": {"schema": {"type": "string", "contentMediaType": "application/octet-stream"}}}}}
@@ -140,6 +226,7 @@ _RAW = {"200": {"content": {"text/plain": {"schema": {"type": "string", "content
     openapi_extra={"responses": _RAW},
 )
 def capture(
+    request: Request,
     desk: AtDesk,
     digest: Annotated[str, Path(pattern=r"^[0-9A-Za-z:_-]{1,128}$", description="The digest that a reading carries.")],
     raw: Annotated[bool, Query(description="The bytes themselves, as they were read.")] = False,
@@ -147,7 +234,7 @@ def capture(
     """The bytes that a reading, change or finding rests on: what was run or read, its exit status, and what it said."""
     found = desk.reader.capture(digest)
     if not raw:
-        return json_answer(rows.capture(found))
+        return tags.told(request, rows.capture(found))
     name = "".join(sign if sign.isalnum() else "-" for sign in digest)
     headers = {
         "content-disposition": f'attachment; filename="capture-{name}.txt"',

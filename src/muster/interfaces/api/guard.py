@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from muster.domain.decide.sight import may
@@ -49,6 +50,7 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("GET", "/openapi.json"): _sees(Part.ROLL),
     ("GET", "/metrics"): _sees(Part.METRICS),
     ("GET", f"{_V1}/whoami"): _sees(Part.ROLL),
+    ("POST", f"{_V1}/logout"): _sees(Part.ROLL),
     ("GET", f"{_V1}/summary"): _sees(Part.ROLL),
     ("GET", f"{_V1}/cards"): _sees(Part.ROLL),
     ("GET", f"{_V1}/cards/{{card:path}}"): _sees(Part.ROLL),
@@ -66,6 +68,7 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("GET", f"{_V1}/adapters/{{adapter}}"): _sees(Part.ROLL),
     ("GET", f"{_V1}/changes"): _sees(Part.HISTORY),
     ("GET", f"{_V1}/changes/{{number}}"): _sees(Part.HISTORY),
+    ("GET", f"{_V1}/changes/stream"): _sees(Part.HISTORY),
     ("GET", f"{_V1}/findings"): _sees(Part.FINDINGS),
     ("GET", f"{_V1}/findings/{{finding:path}}"): _sees(Part.FINDINGS),
     ("POST", f"{_V1}/findings/{{finding:path}}/acknowledge"): _does(Part.FINDINGS),
@@ -79,6 +82,12 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("GET", f"{_V1}/tokens"): _sees(Part.ACCESS, Grade.ADMIN),
     ("POST", f"{_V1}/tokens"): _does(Part.ACCESS, Grade.ADMIN),
     ("DELETE", f"{_V1}/tokens/{{token}}"): _does(Part.ACCESS, Grade.ADMIN),
+    ("GET", f"{_V1}/reporters"): _sees(Part.ACCESS),
+    ("POST", f"{_V1}/reporters/{{reporter:path}}/revoke"): _does(Part.ACCESS),
+    ("POST", f"{_V1}/reporters/{{reporter:path}}/reenrol"): _does(Part.ACCESS),
+    ("GET", f"{_V1}/join-tokens"): _sees(Part.ACCESS, Grade.ADMIN),
+    ("POST", f"{_V1}/join-tokens"): _does(Part.ACCESS, Grade.ADMIN),
+    ("DELETE", f"{_V1}/join-tokens/{{token}}"): _does(Part.ACCESS, Grade.ADMIN),
 }
 """Each route of the API by method and path, and what it needs. Whoever adds a route adds its row."""
 
@@ -121,16 +130,15 @@ def key(method: str, path: str) -> tuple[str, str]:
 
 
 def routes(found: Sequence[BaseRoute]) -> Iterator[tuple[str, str]]:
-    """Method and path of every route, those of rooms that were included too. Raises TypeError for one of a kind that the guard does not see."""
+    """Method and path of every route, those of rooms that were included too. Raises TypeError for a kind that the guard does not see."""
     for each in found:
         room: Any = getattr(each, "original_router", None)
         if room is not None:
             yield from routes(room.routes)
             continue
-        path, methods = getattr(each, "path", None), getattr(each, "methods", None)
-        if not path or not methods:
-            raise TypeError(f"{each!r} is no route with a path and methods: the guard cannot hold it")
-        yield from ((method, path) for method in sorted(methods))
+        if not isinstance(each, APIRoute):
+            raise TypeError(f"{each!r} is no route of the API: the guard would not be asked")
+        yield from ((method, each.path) for method in sorted(each.methods))
 
 
 def check(app: FastAPI, needs: Mapping[tuple[str, str], Need] = NEEDS) -> None:

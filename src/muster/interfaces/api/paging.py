@@ -16,28 +16,20 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from fastapi import Response
 
+from muster.domain.decide.pick import mask
+from muster.domain.decide.pick_order import page as page_of_columns
+from muster.domain.decide.pick_order import place
 from muster.domain.decide.select import Lookup, Place, SortKey, earlier, order, selects, stand
 from muster.domain.decide.understand import understand
-from muster.domain.model.attributes import ATTRIBUTES, Attribute
+from muster.domain.model.attributes import ATTRIBUTES
 from muster.domain.model.errors import InputError
-from muster.domain.model.filters import Fields, Shape, Tree, paths
-from muster.domain.model.moments import LATEST, rfc3339
-from muster.domain.model.units import NUMBERS, Unit
+from muster.domain.model.filters import Fields, Tree, paths
+from muster.domain.model.moments import LATEST
+from muster.domain.model.snapshot import Mask, Snapshot
 from muster.interfaces.api.params import Asked
 from muster.wire.documents import encode
 
 Row = TypeVar("Row")
-
-_SHAPES = {Unit.BOOL: Shape.BOOL, Unit.SET: Shape.LIST, Unit.LIST: Shape.LIST, Unit.MAP: Shape.MAP, Unit.DATE: Shape.DATE}
-
-
-def shape(entry: Attribute) -> Shape:
-    """What may be asked of an attribute."""
-    return Shape.NUMBER if entry.unit in NUMBERS else _SHAPES.get(entry.unit, Shape.TEXT)
-
-
-READING_FIELDS: Fields = {key: shape(entry) for key, entry in ATTRIBUTES.items()}
-"""Every attribute as a field of a filter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +68,16 @@ class Page(Generic[Row]):
     rows: list[Row]
     next: str | None
     total: int | None
+
+
+def picked(snapshot: Snapshot, among: Mask, asked: Question) -> Page[int]:
+    """The page that was asked for, by columns: places of rows of ``snapshot``."""
+    chosen = mask(asked.tree, snapshot) & among
+    found = page_of_columns(snapshot, chosen, asked.keys, asked.after, asked.limit + 1).tolist()
+    full = len(found) > asked.limit
+    found = found[: asked.limit]
+    following = sealed(asked, place(snapshot, found[-1], asked.keys)) if full else None
+    return Page(rows=found, next=following, total=int(chosen.sum()))
 
 
 def page(rows: Iterable[Row], asked: Question, lookup: Callable[[Row], Lookup], id_: Callable[[Row], str]) -> Page[Row]:
@@ -139,20 +141,24 @@ class Selection:
             known = f"fields are {', '.join(sorted(names))}" + (" and reading keys" if "readings" in names else "")
             raise InputError(f"fields: no field {unknown[0]!r}", hint=known)
 
+    @property
+    def whole(self) -> bool:
+        """True when documents are given as they are."""
+        return not self.plain and not self.keys
+
+    def reads(self, key: str) -> bool:
+        """True when the reading ``key`` is given."""
+        return self.whole or _READINGS in self.plain or key in self.keys
+
     def of(self, document: msgspec.Struct) -> Any:
         """The document, or what was asked for of it."""
-        if not self.plain and not self.keys:
+        if self.whole:
             return document
         found = {name: getattr(document, name) for name in ("id", *self.plain)}
         if self.keys and _READINGS not in found:
             readings = getattr(document, _READINGS)
             found[_READINGS] = {key: readings[key] for key in self.keys if key in readings}
         return found
-
-
-def page_answer(asked: Question, page: Page[Row], documents: Iterable[msgspec.Struct], selection: Selection) -> Response:
-    """A page as a response."""
-    return json_answer({"items": [selection.of(each) for each in documents], "next": page.next, "total": page.total, "at": rfc3339(asked.now)})
 
 
 def json_answer(document: Any, status: int = 200) -> Response:

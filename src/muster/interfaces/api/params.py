@@ -63,7 +63,7 @@ def asked_time(text: str, now: float) -> float | None:
     return at
 
 
-def known_only(request: Request) -> None:
+async def known_only(request: Request) -> None:
     """Raises InputError for a query parameter that the resource does not have: what was misspelt is never passed over in silence."""
     known = sorted(_names(request.scope["route"].dependant))
     for name in request.query_params:
@@ -77,7 +77,7 @@ def _names(dependant: Dependant) -> set[str]:
     return {each.alias for each in dependant.query_params}.union(*map(_names, dependant.dependencies))
 
 
-def asked(limit: Limit = 100, cursor: Cursor = "", filter_: Filter = "", fields: Fields = "", sort: Sort = "", at: At = "") -> Asked:
+async def asked(limit: Limit = 100, cursor: Cursor = "", filter_: Filter = "", fields: Fields = "", sort: Sort = "", at: At = "") -> Asked:
     """The shared parameters of a list."""
     return Asked(limit=limit, cursor=cursor, filter=filter_, fields=fields, sort=sort, at=at)
 

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from muster.domain.decide.find import AmbiguousCard
 from muster.domain.model.errors import Ambiguous, Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
+from muster.interfaces.api.metrics import Metered
 from muster.wire.documents import encode
 from muster.wire.exchange import Problem
 
@@ -31,6 +32,8 @@ CODES = {
     401: "not_signed_in",
     404: "not_found",
     405: "method_not_allowed",
+    406: "not_acceptable",
+    412: "changed",
     413: "too_large",
     415: "unsupported_media_type",
     421: "wrong_host",
@@ -68,11 +71,12 @@ def answer(status: int, code: str, detail: str, *, hint: str = "", headers: Mapp
 
 
 def install(app: FastAPI) -> None:
-    """Makes every error of the application a problem."""
+    """Makes every error of the application a problem, and counts what is answered."""
     app.add_exception_handler(MusterError, _muster)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _unexpected)
+    app.add_middleware(Metered, lambda scope: getattr(getattr(scope["app"].state, "rooms", None), "figures", None))
 
 
 def _muster(request: Request, error: Exception) -> Response:

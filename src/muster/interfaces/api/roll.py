@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The roll as it was believed at one moment: records, gauges and findings of the store, put together for those who show cards."""
+"""The roll as it was believed at one moment: records, gauges and findings of the store, put together for those who show cards.
+
+The present goes by columns, and only the rows that are shown are read from the store. The past has no columns: it is read through, where the roll is small.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,26 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from muster.domain.decide.find import find
-from muster.domain.decide.view import CardView, view
+from muster.domain.decide.view import OF_DEVICES, CardView, view
 from muster.domain.model.attributes import ATTRIBUTES, Kind
-from muster.domain.model.errors import NotFound
+from muster.domain.model.errors import Ambiguous, InputError, NotFound
 from muster.domain.model.roll import CardRecord, Finding, PartRecord, Voice, Word
+from muster.domain.model.snapshot import Coded, Mask, Snapshot
 from muster.domain.model.units import Unit
-from muster.spi.store import CurrentValue
 from muster.wire import shown
 from muster.wiring.desk import Desk
+from muster.wiring.snapshot_columns import apart_of
+from muster.wiring.snapshot_sources import makers
+from muster.wiring.snapshots import Views
 
 NAMED = frozenset({"product.name", "pci.vendor_id"})
 """What a card's name, model and maker are told by."""
 _APART = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is not Kind.FACT or entry.unit is Unit.LIST)
+MANY = 200
+"""Cards that a short name may fit before they are no longer looked at one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,52 +37,106 @@ class Then:
     """The roll at ``now``; ``at`` None reads the present state."""
 
     desk: Desk
+    views: Views
     at: float | None
     now: float
 
     def cards(self, ids: Collection[str] | None = None) -> list[CardRecord]:
-        """Records, all or those named."""
+        """Records, those named, or all where the roll may be read through. Raises InputError where it may not."""
+        if ids is None:
+            self.may_scan()
+        elif self.at is None:
+            return [card for card in self.views.reader.cards(None, ids) if self.shows(card)]
         return self.desk.reader.cards(self.at, ids)
+
+    def shows(self, card: CardRecord) -> bool:
+        """True for a card that who asks may see."""
+        return self.desk.whole or (card.node is not None and self.desk.sees(card.node_name))
+
+    def may_scan(self) -> None:
+        """Raises InputError when the roll is too large to be read through for one question."""
+        limit = self.desk.scan_limit
+        if self.views.size > limit:
+            what = "at: the past of the whole roll" if self.at is not None else "this question"
+            hint = "ask for one card by its id, for its history or series, or leave `at` out; the setting scan_limit says how many cards are read through"
+            raise InputError(f"{what} is not kept in columns, and {self.views.size} cards are more than the {limit} that are read one by one", hint=hint)
+
+    def seen(self, snapshot: Snapshot, path: str = "node") -> Mask:
+        """Rows that who asks may see."""
+        if self.desk.whole:
+            return snapshot.live
+        column = snapshot.columns.get(path)
+        if not isinstance(column, Coded):
+            return np.zeros(snapshot.rows, np.bool_)
+        sees = np.array([*(self.desk.sees(str(name)) for name in list(column.words.values)), False], np.bool_)
+        found: Mask = sees[column.codes] & snapshot.live
+        return found
 
     def card(self, word: str) -> CardRecord:
         """The card that ``word`` names, in the form it has now when it was joined into another. Raises NotFound, Ambiguous."""
-        records = self.cards([word.strip()]) or self.cards()
+        if self.at is not None and self.views.size <= self.desk.scan_limit:
+            return self._among(word, self.cards([word.strip()]) or self.cards())
+        for ids in self.views.candidates(word):
+            found = self.cards(ids[:MANY])
+            if len(ids) > MANY and len(found) > 1:
+                raise Ambiguous(f"{word!r} fits {len(ids) if self.desk.whole else 'many'} cards", hint="name one by its id or as node/slot, node/address")
+            try:
+                return find(word, found)
+            except NotFound:
+                continue
+        return self._among(word, [])
+
+    def _among(self, word: str, records: Sequence[CardRecord]) -> CardRecord:
         try:
             return find(word, records)
         except NotFound:
             return self._joined(word, records)
 
     def _joined(self, word: str, records: Sequence[CardRecord]) -> CardRecord:
-        now_id = self.desk.reader.resolve(word)
-        found = next((card for card in records if card.id == now_id), None)
+        now_id = self.views.reader.resolve(word)
+        found = next((card for card in records if card.id == now_id), None) or next(iter(self.cards([now_id])), None)
+        if found is None and self.at is None:
+            raise NotFound(f"no card {word!r}", hint="`muster get cards` lists the cards there are")
         if found is None:
             raise NotFound(f"no card {word!r} at that time", hint="its history says when it was first seen: /api/v1/cards/{card}/history")
         return found
 
-    def views(self, records: Sequence[CardRecord]) -> list[CardView]:
-        """The cards as shown, with their gauges."""
-        apart = _apart(self.desk.reader.current([card.id for card in records], self.at))
-        return [view(card, apart, self.desk.policy, self.now) for card in records]
+    def views_of(self, records: Sequence[CardRecord], keys: frozenset[str] | None = None) -> list[CardView]:
+        """The cards as shown, with their gauges, or with only the readings named. They are ones that who asks may see."""
+        pruned = records if keys is None else [_sketch(card, keys, parts=not OF_DEVICES.keys().isdisjoint(keys)) for card in records]
+        gauges = keys is None or bool(keys & _APART)
+        apart = apart_of(self.views.reader.current([card.id for card in records], self.at), keys) if gauges else {}
+        return [view(card, apart, self.desk.policy, self.now) for card in pruned]
 
     def sketches(self, records: Sequence[CardRecord], keys: Collection[str], parts: bool = False) -> list[CardView]:
         """The cards with only the readings named: what filters, orders and sums need. Devices and partitions are there when ``parts``."""
         wanted = frozenset(keys)
         gauges = wanted & _APART
-        apart = _apart(self.desk.reader.current(None, self.at), gauges) if gauges else {}
+        apart = apart_of(self.desk.reader.current(None, self.at), gauges) if gauges else {}
         return [view(_sketch(card, wanted, parts or bool(gauges)), apart, self.desk.policy, self.now) for card in records]
 
-    def nodes(self) -> dict[str, str]:
-        """Names of nodes by id."""
-        return {node.id: node.name for node in self.desk.reader.nodes(self.at)}
+    def node_names(self, ids: Iterable[str]) -> Mapping[str, str]:
+        """Names of these nodes, by id."""
+        wanted = {id_ for id_ in ids if id_}
+        if self.at is None:
+            return self.views.node_names(wanted)
+        return {node.id: node.name for node in self.desk.reader.nodes(self.at, wanted)}
+
+    def visible(self, ids: Iterable[str]) -> bool:
+        """True when who asks may see one of these cards, parts or nodes."""
+        return self.desk.whole or any((home := self.views.home(id_)) is not None and self.desk.sees(home) for id_ in ids)
 
     def names(self, ids: Iterable[str]) -> dict[str, str]:
         """Names of the cards and nodes among ``ids``; other words are passed over."""
         wanted = set(ids)
         cards = self.sketches(self.cards(sorted(wanted)), NAMED)
-        return {id_: name for id_, name in self.nodes().items() if id_ in wanted} | {c.record.id: shown.card_name(c.record, shown.model(c)) for c in cards}
+        told = {id_: name for id_, name in self.node_names(wanted - {card.record.id for card in cards}).items() if self.desk.sees(name)}
+        return told | {c.record.id: shown.card_name(c.record, shown.model(c)) for c in cards}
 
-    def findings(self) -> dict[str, list[Finding]]:
+    def findings(self) -> Mapping[str, Sequence[Finding]]:
         """Open findings by card."""
+        if self.at is None and self.desk.whole:
+            return self.views.findings()
         by: dict[str, list[Finding]] = defaultdict(list)
         for row in self.desk.reader.findings(at=self.at):
             for card in dict.fromkeys((*row.finding.cards, row.finding.subject)):
@@ -82,21 +146,8 @@ class Then:
     def vendor(self, shown: CardView) -> str | None:
         """The maker, as its adapter is called: by the PCI vendor id, else by the source that named the product."""
         found = shown.readings.get("pci.vendor_id")
-        value = getattr(found.reading, "value", None) if found else None
         named = shown.readings.get("product.name")
-        for adapter in self.desk.adapters:
-            by_source = value is None and named is not None and any(source.id == named.source for source in adapter.sources)
-            if value in adapter.manifest.pci_vendors or (by_source and adapter.manifest.pci_vendors):
-                return adapter.manifest.name
-        return None
-
-
-def _apart(values: Sequence[CurrentValue], keys: Collection[str] | None = None) -> dict[str, dict[tuple[str, str], dict[str, Word]]]:
-    apart: dict[str, dict[tuple[str, str], dict[str, Word]]] = defaultdict(lambda: defaultdict(dict))
-    for each in values:
-        if keys is None or each.key in keys:
-            apart[each.subject][(each.node, each.source)][each.key] = each.word
-    return apart
+        return makers(self.desk.adapters)(getattr(found.reading, "value", None) if found else None, named.source if named else "")
 
 
 def _sketch(card: CardRecord, keys: frozenset[str], parts: bool) -> CardRecord:

@@ -108,6 +108,14 @@ async def sign_in(desk: AtDesk, request: Request) -> Response:
     return _made(row, secret, now)
 
 
+@router.post("/logout", summary="Sign out", **answers(ref("Whoami"), "Who signed out"))
+def sign_out(desk: AtDesk) -> Response:
+    """Ends the session that the request came with. A token that an admin made is not ended by it, nor anything of who comes without one."""
+    if desk.users is not None:
+        desk.users.sign_out(desk.user, desk.clock())
+    return whoami(desk)
+
+
 def _office(desk: Desk) -> TokenOffice:
     if desk.users is None:
         raise NotAllowed("no tokens are kept here", hint="a server keeps them; this is the API within a program")

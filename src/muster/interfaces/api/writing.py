@@ -15,11 +15,14 @@ from muster.domain.model.errors import InputError
 from muster.domain.model.moments import LATEST, rfc3339
 from muster.domain.model.names import NameKind, canonical
 from muster.domain.model.roll import ActKind
+from muster.interfaces.api import tags
 from muster.interfaces.api.answers import AtDesk, answers, ref
+from muster.interfaces.api.bodies import given
 from muster.interfaces.api.paging import json_answer
-from muster.interfaces.api.params import body, body_schema, decoded, json_body, media_type
+from muster.interfaces.api.params import body, body_schema, decoded, media_type
 from muster.interfaces.api.problems import Refused, WebError
 from muster.interfaces.api.roll import Then
+from muster.interfaces.api.rooms import InRooms, Rooms
 from muster.wire import exchange as x
 from muster.wire.report import ActDoc, AnswerDoc, ReportDoc, unpack
 from muster.wire.shown import plain
@@ -81,27 +84,39 @@ def _checked(report: ReportDoc) -> ReportDoc:
 @router.post(
     "/acts",
     summary="Say something as an operator",
-    **answers(ref("ActAnswer"), "The cards that were touched", 400, 403, 404, 409, 413, 415),
+    **answers(ref("ActAnswer"), "The cards that were touched", 400, 403, 404, 409, 412, 413, 415, 422),
     openapi_extra=body_schema("ActRequest"),
 )
-async def act(desk: AtDesk, request: Request) -> Response:
+async def act(desk: AtDesk, rooms: InRooms, request: Request) -> Response:
     """An operator's word, which goes into the audit with `by` and `reason`.
 
     `set` values, `store` or `retire` a card, `remove_source`, or say that two cards are the `same` or `not_same`.
     With `dry_run` it is tried, and nothing is changed. Two names of one record say by `not_same` that it is two cards.
+    With `If-Match` it is done only while the card is as it was read; with `Idempotency-Key` it is done once, and answered the same for a day.
     """
-    told = await json_body(request, x.ActRequest)
-    cards = await run_in_threadpool(_act, desk, told)
-    later = told.what == ActKind.NOT_SAME and not cards
-    return json_answer(x.ActAnswer(cards=cards, takes_effect="from the next listing on" if later else "now", dry_run=told.dry_run))
+    raw, told = await given(request, x.ActRequest)
+    held = tags.wanted(request)
+
+    async def work() -> Response:
+        cards = await run_in_threadpool(_act, rooms, desk, told, held)
+        later = told.what == ActKind.NOT_SAME and not cards
+        return json_answer(x.ActAnswer(cards=cards, takes_effect="from the next listing on" if later else "now", dry_run=told.dry_run))
+
+    return await rooms.answers.once(request, desk, raw, work)
 
 
-def _act(desk: Desk, told: x.ActRequest) -> list[str]:
+def _act(rooms: Rooms, desk: Desk, told: x.ActRequest, held: frozenset[str]) -> list[str]:
     if told.what not in set(ActKind):
         raise InputError(f"what={told.what!r} is no act", hint=f"acts are {', '.join(ActKind)}")
-    card, other = _ids(desk, told.card), _ids(desk, told.other)
+    rooms.views.settle()
+    then = Then(desk=desk, views=rooms.views, at=None, now=desk.clock())
+    card, other = _ids(then, told.card), _ids(then, told.other)
+    if held:
+        if "id" not in card:
+            raise InputError("If-Match is for an act on one card", hint="name the card by a name that the roll knows, or leave If-Match out")
+        tags.hold(held, tags.of_card(then.card(card["id"])), f"card {card['id']}")
     if told.what == ActKind.NOT_SAME and card and card == other:
-        card, other = _apart(desk, card["id"], str(told.card), str(told.other))
+        card, other = _apart(then, card["id"], str(told.card), str(told.other))
     doc = ActDoc(
         what=told.what,
         by=told.by.strip(),
@@ -113,18 +128,20 @@ def _act(desk: Desk, told: x.ActRequest) -> list[str]:
         place=told.place,
         reason=told.reason,
     )
-    return desk.act(doc, dry_run=told.dry_run)
+    touched = desk.act(doc, dry_run=told.dry_run)
+    rooms.views.caught_up()
+    return touched
 
 
-def _ids(desk: Desk, said: str | dict[str, str]) -> dict[str, str]:
+def _ids(then: Then, said: str | dict[str, str]) -> dict[str, str]:
     if isinstance(said, dict):
         return said
-    return {"id": Then(desk=desk, at=None, now=desk.clock()).card(said).id} if said else {}
+    return {"id": then.card(said).id} if said else {}
 
 
-def _apart(desk: Desk, id_: str, one: str, other: str) -> tuple[dict[str, str], dict[str, str]]:
+def _apart(then: Then, id_: str, one: str, other: str) -> tuple[dict[str, str], dict[str, str]]:
     """Two names of one record, each by its kind. Raises InputError where they are not two names that can part it."""
-    ids = Then(desk=desk, at=None, now=desk.clock()).card(id_).ids
+    ids = then.card(id_).ids
     found = [_by_kind(ids, word) for word in (one, other)]
     if not all(found) or found[0] == found[1]:
         raise InputError(f"{one!r} and {other!r} are one card on the roll", hint="name its two halves by their UUIDs or serials")

@@ -32,7 +32,7 @@ def _user() -> str:
 def _act_options(command: F) -> F:
     """What all acts share."""
     for option in (
-        click.option("--by", default=_user, metavar="WHO", help="Who says it; left out: the user of this session."),
+        click.option("--by", metavar="WHO", help="Who says it; left out: who signed in at the server, else the user of this session."),
         click.option("--dry-run", is_flag=True, help="Say what would be said and which cards it would change; change nothing."),
         click.option("--reason", default="", metavar="TEXT", help="Why; it is kept with the act."),
         click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the answer."),
@@ -48,9 +48,14 @@ def _client(options: Mapping[str, Any]) -> Client:
     return connect(options["server"], options["timeout"], options["verbose"])
 
 
+def _by(client: Client, options: Mapping[str, Any]) -> str:
+    """Who says it: as told, else nobody where the server knows the user by a token, else the user of this session."""
+    return options["by"] or ("" if client.address.token else _user())
+
+
 def _say(client: Client, options: Mapping[str, Any], done: str, **act: Any) -> int:
     """Sends one act and tells what became of it, or would become."""
-    told = {**act, "by": options["by"], "reason": options["reason"]}
+    told = {**act, "by": _by(client, options), "reason": options["reason"]}
     if options["dry_run"]:
         answer = client.post("/acts", {**told, "dry_run": True})
         return _rehearsed(told, [_named(client, each) for each in answer["cards"]], answer, options)
@@ -220,7 +225,8 @@ def remove(name: str, **options: Any) -> int:
 @_act_options
 def ack(finding: str, **options: Any) -> int:
     """Acknowledge a finding: you have seen it. It stays open until it no longer holds."""
-    client, told = _client(options), {"by": options["by"], "reason": options["reason"]}
+    client = _client(options)
+    told = {"by": _by(client, options), "reason": options["reason"]}
     path = f"{FINDINGS.path}/{segment(finding)}"
     if options["dry_run"]:
         found = client.get(path)

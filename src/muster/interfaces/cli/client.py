@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speaks to the server's API with the standard library alone, so that the first line of output is there at once.
 
-The server is the one named by ``--server`` or ``MUSTER_SERVER``, else the one on this machine, found by its discovery file (a local socket where there is one).
+The server is the one named by ``--server`` or ``MUSTER_SERVER``, else the one that the user signed in at last, else the one on this machine, found by its
+discovery file (a local socket where there is one). To a server beyond this machine goes the token that is kept for it, or MUSTER_TOKEN; never without TLS,
+unless the user said so when signing in.
 """
 
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import os
+import re
 import socket
+import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
+from muster.interfaces.cli import known
 from muster.interfaces.cli.exits import TimedOut
 
 PREFIX = "/api/v1"
@@ -25,16 +31,21 @@ PAGE = 1000
 """Rows asked for at once."""
 
 DISCOVERY = "server.json"
+BEARER = "MUSTER_TOKEN"
 _START = "start one with `muster server`, or name one with --server URL or MUSTER_SERVER"
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the server is: a URL, and a socket file that goes before it. ``origin`` says how we know."""
+    """Where the server is: a URL, and a socket file that goes before it. ``origin`` says how we know; ``ca`` is its authority (PEM) where one was pinned."""
 
     url: str
     socket: str = ""
     origin: str = ""
+    token: str = field(default="", repr=False)
+    ca: str = ""
+    plain: bool = False
+    """The token may go without TLS."""
 
 
 def runtime_folders() -> list[Path]:
@@ -46,13 +57,16 @@ def runtime_folders() -> list[Path]:
 
 
 def locate(server: str | None = None, set_: str = "", origin: str = "") -> Address:
-    """The server to speak to: ``server`` as given to the command, else ``set_`` with its origin, else the one that runs here.
+    """The server to speak to: ``server`` as given to the command, else ``set_`` with its origin, else the one signed in at, else the one that runs here.
 
-    Raises Unavailable when none is named and none runs here.
+    Raises Unavailable when none is named and none runs here, InputError for a token that would go without TLS.
     """
     named = server or set_
     if named:
-        return _named(named, "--server" if server else origin)
+        return _trusted(_named(named, "--server" if server else origin))
+    kept = known.read()
+    if kept.current:
+        return _trusted(_named(kept.current, str(known.file())))
     for folder in runtime_folders():
         found = _discovered(folder / DISCOVERY)
         if found is not None:
@@ -67,6 +81,26 @@ def _named(text: str, origin: str) -> Address:
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise InputError(f"{text!r} is no address of a server", hint="give http://host:port, https://host:port, or the path of a socket")
     return Address(url.rstrip("/"), "", origin)
+
+
+def _trusted(address: Address) -> Address:
+    """The address with what is kept for it."""
+    if address.socket:
+        return address
+    kept = known.read().servers.get(address.url)
+    found = known.Server() if kept is None else kept
+    token = os.environ.get(BEARER) or found.token
+    if token and not found.plain and urlsplit(address.url).scheme == "http" and not loopback(urlsplit(address.url).hostname or ""):
+        raise InputError(f"a token would go to {address.url} without TLS", hint="use https://; or sign in with --plain-http, if that network is yours alone")
+    return replace(address, token=token, ca=found.ca, plain=found.plain)
+
+
+def loopback(host: str) -> bool:
+    """True for this machine by a name or address that is certain."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _discovered(file: Path) -> Address | None:
@@ -120,6 +154,17 @@ class Client:
         """What the server answers to ``body``."""
         return self._json(self.raw("POST", path, {}, json.dumps(body).encode())[1])
 
+    def delete(self, path: str) -> Any:
+        """What the server answers when the thing at ``path`` is ended."""
+        return self._json(self.raw("DELETE", path, {})[1])
+
+    def issuer(self) -> tuple[str, str]:
+        """Where people sign in for this server, and its name there, as it tells those whom it does not know; both empty when it does not."""
+        status, headers, _ = self._sent("GET", f"{self._base()}{PREFIX}/whoami", None, {"Accept": "application/json"})
+        told = next((value for name, value in headers.items() if name.lower() == "www-authenticate"), "") if status == 401 else ""
+        words = dict(re.findall(r'(\w+)="([^"]*)"', told))
+        return words.get("oidc_issuer", ""), words.get("oidc_client_id", "")
+
     def checks(self) -> dict[str, str]:
         """What a person should know of the server's state, by check; empty when all is well."""
         try:
@@ -140,21 +185,32 @@ class Client:
     def raw(self, method: str, path: str, query: Mapping[str, Any], body: bytes | None = None, prefix: str = PREFIX) -> tuple[Mapping[str, str], bytes]:
         """Headers and bytes of the answer. Raises the error that the server tells, Unavailable or TimedOut."""
         wanted = {key: value for key, value in query.items() if value is not None}
-        base = "" if self.address.socket else urlsplit(self.address.url).path
-        target = base + prefix + path + (f"?{urlencode(wanted)}" if wanted else "")
+        target = self._base() + prefix + path + (f"?{urlencode(wanted)}" if wanted else "")
         headers = {"Accept": "application/json, */*"} | ({"Content-Type": "application/json"} if body is not None else {})
+        headers |= {"Authorization": f"Bearer {self.address.token}"} if self.address.token else {}
+        status, told, payload = self._sent(method, target, body, headers)
+        if status >= 400:
+            raise problem(status, payload)
+        return told, payload
+
+    def _base(self) -> str:
+        return "" if self.address.socket else urlsplit(self.address.url).path
+
+    def _sent(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and bytes. Raises Unavailable, TimedOut, or NotAllowed for a server that cannot show who it is."""
         try:
-            status, told, payload = self._exchange(method, target, body, headers)
+            return self._exchange(method, target, body, headers)
         except TimeoutError as late:
             self.close()
             raise TimedOut(f"{self._where()} did not answer within {self._timeout:g} s") from late
+        except ssl.SSLCertVerificationError as error:
+            self.close()
+            hint = "sign in again with the fingerprint that it prints when it starts: muster login URL --ca sha256:..."
+            raise NotAllowed(f"{self._where()} cannot show that it is the one: {error.verify_message}", hint=hint) from error
         except (OSError, http.client.HTTPException) as error:
             self.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Unavailable(f"{self._where()} does not answer: {reason}", hint=_START) from error
-        if status >= 400:
-            raise problem(status, payload)
-        return told, payload
 
     def _exchange(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         """One exchange on the open connection; a GET on one that the server has closed meanwhile is sent once more."""
@@ -177,8 +233,10 @@ class Client:
         if self.address.socket:
             return _SocketConnection(self.address.socket, self._timeout)
         parts = urlsplit(self.address.url)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        return kind(parts.hostname or "localhost", parts.port, timeout=self._timeout)
+        host = parts.hostname or "localhost"
+        if parts.scheme == "https":
+            return http.client.HTTPSConnection(host, parts.port, timeout=self._timeout, context=known.context(self.address.ca))
+        return http.client.HTTPConnection(host, parts.port, timeout=self._timeout)
 
     def _where(self) -> str:
         return f"the server at {self.address.socket or self.address.url}"
@@ -215,7 +273,13 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-_KINDS: dict[int, type[MusterError]] = {400: InputError, 401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, 412: Conflict, 422: InputError}
+_KINDS: dict[int, type[MusterError]] = {
+    **dict.fromkeys((400, 422), InputError),
+    **dict.fromkeys((401, 403), NotAllowed),
+    **dict.fromkeys((409, 412), Conflict),
+    404: NotFound,
+    429: Unavailable,
+}
 
 
 def problem(status: int, payload: bytes) -> MusterError:

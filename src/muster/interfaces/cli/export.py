@@ -7,17 +7,21 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import click
 
-from muster.domain.model.errors import InputError
+from muster.domain.model.errors import InputError, Unavailable
 from muster.export import families, otlp, remote
 from muster.export.conventions import KEYS
 from muster.export.shards import shard
 from muster.interfaces.cli.calls import Seconds, connect, server_options
 from muster.interfaces.cli.cells import safe
+from muster.interfaces.cli.client import PREFIX, Client, problem
 from muster.interfaces.cli.exits import FAILED, OK
 from muster.interfaces.cli.output import note, write
 from muster.interfaces.cli.version import version_here
@@ -25,6 +29,7 @@ from muster.wiring import exporting
 from muster.wiring.exporting import HttpPost, Plan
 
 F = TypeVar("F", bound=Callable[..., Any])
+LINES = "application/x-ndjson"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -120,11 +125,54 @@ def otlp_(endpoint: str, plain_http: bool, once: bool, **options: Any) -> int:
     return OK if done or not once else FAILED
 
 
+class Asking(Client):
+    """A client that also reads lists as they come, a line at a time, so that a large fleet is never held as text."""
+
+    def __call__(self, path: str, query: Mapping[str, str]) -> bytes:
+        """The document at ``path``."""
+        return self.raw("GET", path, query)[1]
+
+    def lines(self, path: str, query: Mapping[str, str]) -> Iterator[bytes] | None:
+        """The list, a document a line; None when this server does not stream lists."""
+        if self._pages:
+            return None
+        target = f"{self._base()}{PREFIX}{path}?{urlencode({**query, 'format': 'ndjson'})}"
+        headers = {"Accept": LINES} | ({"Authorization": f"Bearer {self.address.token}"} if self.address.token else {})
+        connection = self._connection()
+        try:
+            connection.request("GET", target, headers=headers)
+            answer = connection.getresponse()
+            if answer.status == HTTPStatus.OK and answer.headers.get_content_type() == LINES:
+                return self._told(connection, answer)
+            payload = answer.read()
+        except (OSError, HTTPException) as error:
+            connection.close()
+            raise self._away(error) from error
+        connection.close()
+        if answer.status in (HTTPStatus.OK, HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_ACCEPTABLE):
+            self._pages = True
+            return None
+        raise problem(answer.status, payload)
+
+    _pages = False
+    """This server does not stream: it is not asked for it again."""
+
+    def _told(self, connection: HTTPConnection, answer: HTTPResponse) -> Iterator[bytes]:
+        with contextlib.closing(connection):
+            try:
+                yield from answer
+            except (OSError, HTTPException, ValueError) as error:
+                raise self._away(error) from error
+
+    def _away(self, error: Exception) -> Unavailable:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return Unavailable(f"{self._where()} does not answer: {reason}", hint="`muster status` says more")
+
+
 def _plan(options: Mapping[str, Any], keys: frozenset[str]) -> Plan:
     client = connect(options["server"], options["timeout"], options["verbose"])
-
-    def ask(path: str, query: Mapping[str, str]) -> bytes:
-        return client.raw("GET", path, query)[1]
+    ask = Asking(client.address, options["timeout"])
+    click.get_current_context().call_on_close(ask.close)
 
     def say(what: str) -> None:
         if not options["quiet"]:
@@ -162,9 +210,15 @@ def _token(file: Path | None) -> str:
 
 @contextlib.contextmanager
 def _ending() -> Iterator[threading.Event]:
-    """An event that Ctrl-C, SIGTERM and the end of the terminal set."""
+    """An event that Ctrl-C, SIGTERM and the end of the terminal set; whoever says it twice does not wait for what is being read."""
     ending = threading.Event()
-    before = {each: signal.signal(each, lambda *_: ending.set()) for each in _SIGNALS}
+
+    def heard(*_: object) -> None:
+        if ending.is_set():
+            raise KeyboardInterrupt
+        ending.set()
+
+    before = {each: signal.signal(each, heard) for each in _SIGNALS}
     try:
         yield ending
     finally:

@@ -49,13 +49,16 @@ class Connection(Link):
         "_route",
         "_size",
         "_token",
+        "_trusted",
     )
 
     def __init__(self, reception: Reception) -> None:
         super().__init__(reception)
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self._token = ""
+        self._trusted = False
         self._more = False
+        self._fed = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -65,7 +68,6 @@ class Connection(Link):
         self._body: list[bytes] = []
         self._size = 0
         self._held = 0
-        self._fed = 0
         self._keep = False
         self._answered = False
         self._asking = False
@@ -293,6 +295,7 @@ class Connection(Link):
         if self._transport is None:
             self._release()
         else:
+            self._trusted = True
             self._unwatch()
             self._reception.put(self, self._token, body)
 
@@ -371,6 +374,7 @@ class Connection(Link):
     def _rest(self) -> None:
         self._stage = Stage.NONE
         self._answered = False
+        self._fed = 0
         self._path, self._route = "", None
         self._unwatch()
-        self._watch(Wait.REQUEST)
+        self._watch(Wait.REQUEST if self._trusted else Wait.FIRST)

@@ -125,8 +125,7 @@ class Gathering:
             return
         self._at_work = list(self._next())
         self._batches.put(self._at_work)
-        if self._waiting:
-            self._timer = self._loop.call_later(self._limits.gather, self._begin)
+        self._due = bool(self._waiting)
 
     def _next(self) -> Iterator[Post]:
         size = 0

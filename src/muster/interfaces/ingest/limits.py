@@ -23,6 +23,8 @@ class Limits:
     """Bodies that are held in memory at once, those that still come in and those that wait for the writer."""
     idle: float = 900.0
     """A connection without a request is closed; longer than any cadence, for a handshake costs more than a report."""
+    stranger: float = 60.0
+    """The same for one that has shown no access token yet, so that strangers cannot hold all connections."""
     head_time: float = 10.0
     """From the first byte of a request, or of a connection's handshake, to the end of its head."""
     body_time: float = 60.0

@@ -54,7 +54,7 @@ class Link(asyncio.Protocol):
 
     def ready(self) -> None:
         """Requests may come."""
-        self._watch(Wait.REQUEST)
+        self._watch(Wait.FIRST)
 
     def insecure(self) -> None:
         """Its handshake failed."""
@@ -105,7 +105,7 @@ class Link(asyncio.Protocol):
             self._reception.meters.cut_off += 1
         if wait is Wait.END or (self._stage is Stage.NONE and wait is Wait.HEAD):
             self._transport.abort()
-        elif wait is Wait.REQUEST:
+        elif wait in (Wait.FIRST, Wait.REQUEST):
             self._leave()
         else:
             self._cut(wait)

@@ -6,11 +6,13 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import resource
 import socket
 import ssl
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 
 from muster.domain.model.errors import InputError, Unavailable
 from muster.interfaces.ingest.connection import Connection
@@ -23,6 +25,8 @@ from muster.spi.access import Gate, Intake
 log = logging.getLogger("muster.ingest")
 BACKLOG = 4096
 """Connections that the kernel keeps until they are taken; a site's agents may come back all at once."""
+SPARE = 512
+"""Files for everything else that the server does."""
 PATIENCE = 10.0
 """Seconds in which the loop begins."""
 
@@ -83,6 +87,7 @@ class Ingest:
                 f"{host} is not this machine alone, and plain HTTP would show tokens to the network",
                 hint="give a certificate, or say that plain HTTP may leave this machine",
             )
+        self._limits = replace(self._limits, connections=_that_fit(self._limits.connections))
         listening = _listen(host, port)
         begun: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(listening, begun), name="muster-ingest", daemon=True)
@@ -133,6 +138,20 @@ def _loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _that_fit(connections: int) -> int:
+    """So many connections as this process may have files for; it takes all that it may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + SPARE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+        if most < wanted:
+            fitting = max(most - SPARE, most // 2)
+            log.warning("this process may open %d files, so that %d connections are taken, not %d; raise the limit of open files", most, fitting, connections)
+            return fitting
+    return connections
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -22,7 +22,7 @@ from muster.spi.access import Gate, Intake
 log = logging.getLogger("muster.ingest")
 T = TypeVar("T")
 SWEEP = 0.5
-"""Seconds between two looks at who is too slow."""
+"""Seconds between two looks at who is too slow; less where one may be slow only for less."""
 MOST_TOKENS = 100_000
 """Access tokens that are remembered; then it is begun anew."""
 LINGER = 2.0
@@ -34,11 +34,12 @@ SPREAD = 0.6180339887
 class Wait(IntEnum):
     """What a connection is waited for."""
 
-    REQUEST = 0
-    HEAD = 1
-    BODY = 2
-    GATE = 3
-    END = 4
+    FIRST = 0
+    REQUEST = 1
+    HEAD = 2
+    BODY = 3
+    GATE = 4
+    END = 5
 
 
 class Guest(Protocol):
@@ -67,12 +68,13 @@ class Reception:
         self._asked = 0
         self._guests: set[Guest] = set()
         self._since: tuple[dict[Guest, float], ...] = tuple({} for _ in Wait)
-        self._may = (limits.idle, limits.head_time, limits.body_time, limits.patience, LINGER)
+        self._may = (limits.stranger, limits.idle, limits.head_time, limits.body_time, limits.patience, LINGER)
         self._tokens: set[str] = set()
         self._resting = False
         self._sent_away = 0
         self._date = (0, b"")
-        self._sweeper = loop.call_later(SWEEP, self._sweep)
+        self._every = min(SWEEP, *(may / 2 for may in self._may))
+        self._sweeper = loop.call_later(self._every, self._sweep)
 
     # who is here
 
@@ -111,7 +113,7 @@ class Reception:
                 del since[guest]
                 guest.overdue(wait)
         self._gathering.lose_patience()
-        self._sweeper = self._loop.call_later(SWEEP, self._sweep)
+        self._sweeper = self._loop.call_later(self._every, self._sweep)
 
     # room for bodies
 

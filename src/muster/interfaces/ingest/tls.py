@@ -13,7 +13,7 @@ from typing import Protocol, cast
 
 RECORD = 16 * 1024
 """The most that one record holds."""
-SLICE = 16 * 1024
+SLICE = 4 * 1024
 """So much is given to OpenSSL at once: its buffer keeps the size that it once had."""
 
 

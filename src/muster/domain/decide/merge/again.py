@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from muster.domain.decide.essence import moving
 from muster.domain.decide.merge.nodes import find, keys
 from muster.domain.decide.merge.state import Place, Site, Turn
 from muster.domain.model.policy import Policy
@@ -44,7 +45,10 @@ def _hold(site: Site, place: Place, said: Same, n: Turn) -> None:
 
 
 def _move(words: dict[str, Word], told: float, at: float) -> None:
+    """Moves the times of what was told then. A number that moves is not what was said again: it keeps its time, and is read where numbers are kept."""
     for key, word in words.items():
+        if moving(key, word):
+            continue
         if word.at == told:
             words[key] = replace(word, at=at, why_at=at if word.why_at == told else word.why_at)
         elif word.why_at == told:

@@ -45,6 +45,8 @@ class Region:
     checkpoints: tuple[tuple[int, Site], ...] = ()
     """How many entries were folded, and the state then."""
     site: Site
+    records: Mapping[str, CardRecord] | None = None
+    """Its cards as they were last given to the store; None when that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +100,11 @@ def merge(roll: Roll, said: Listing | Act | Again, order: int, policy: Policy, n
     moved = late or len(before) > 1 or len(region.site.gone) != len(old.gone) or set(region.site.cards) != set(old.cards)
     region, folded = _compact(region, policy, now)
     united = tuple(i for i in found if i != region.id)
-    regions = {**{i: r for i, r in roll.regions.items() if i not in united}, region.id: region}
     index = _reindex(roll.index, region, names, united)
-    merged = _difference(old, region.site, policy, now, whole=bool(united), rewrite=moved)
+    known = before[0].records if len(before) == 1 else None
+    merged, records = _difference(old, region.site, policy, now, whole=bool(united), rewrite=moved, known=known)
+    region = replace(region, records=records)
+    regions = {**{i: r for i, r in roll.regions.items() if i not in united}, region.id: region}
     fresh = _samples(region.site, points, said)
     told = {(s.subject, s.node, s.source, s.key) for s in fresh if s.word.at == s.at}
     samples = (*(s for s in merged.samples if (s.subject, s.node, s.source, s.key) not in told), *fresh)
@@ -122,8 +126,9 @@ def tick(roll: Roll, policy: Policy, now: float) -> Merged:
     for i, region in roll.regions.items():
         site = region.site.copy()
         if advance(site, now, now, policy):
-            regions[i] = replace(region, site=site)
-            parts.append(_difference(region.site, site, policy, now, whole=False, rewrite=False))
+            part, records = _difference(region.site, site, policy, now, whole=False, rewrite=False, known=region.records)
+            regions[i] = replace(region, site=site, records=records)
+            parts.append(part)
         open_now.extend(findings(site, now, policy))
     return Merged(
         roll=replace(roll, regions=regions),
@@ -344,8 +349,14 @@ def _reindex(index: Mapping[tuple[str, str], str], region: Region, names: Iterab
     return kept
 
 
-def _difference(old: Site, new: Site, policy: Policy, now: float, *, whole: bool, rewrite: bool) -> Merged:
-    was = {i: card_record(old, c, policy, now, aside(old, now)) for i, c in old.cards.items()} if not whole else {}
+def _difference(
+    old: Site, new: Site, policy: Policy, now: float, *, whole: bool, rewrite: bool, known: Mapping[str, CardRecord] | None
+) -> tuple[Merged, dict[str, CardRecord]]:
+    """What changed, and the records of all cards. ``known`` are those of ``old`` where they are at hand."""
+    was: Mapping[str, CardRecord] = {}
+    if not whole:
+        set_aside = aside(old, now) if known is None else frozenset()
+        was = known if known is not None else {i: card_record(old, c, policy, now, set_aside) for i, c in old.cards.items()}
     views = aside(new, now)
     is_now = {i: card_record(new, c, policy, now, views) for i, c in new.cards.items()}
     cards = tuple(r for i, r in is_now.items() if was.get(i) != r)
@@ -356,7 +367,7 @@ def _difference(old: Site, new: Site, policy: Policy, now: float, *, whole: bool
     vanished = tuple(sorted(i for i in old.cards if i not in new.cards and i not in new.gone))
     gone = {i: new.gone[i] for i in new.gone if old.gone.get(i) != new.gone[i]}
     rebound = tuple(r.id for r in cards) if rewrite else ()
-    return Merged(
+    merged = Merged(
         roll=Roll(),
         cards=cards,
         gone=gone,
@@ -374,6 +385,7 @@ def _difference(old: Site, new: Site, policy: Policy, now: float, *, whole: bool
         findings=tuple(findings(new, now, policy)),
         news=bool(rewrite or fresh or superseded or vanished or gone) or any(c.id not in was or essence(was[c.id]) != essence(c) for c in cards),
     )
+    return merged, is_now
 
 
 def _samples(site: Site, points: Sequence[Point], said: Listing | Act | Again) -> tuple[Sample, ...]:

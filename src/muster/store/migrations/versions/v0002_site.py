@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 import sqlalchemy as sa
 from alembic import op
@@ -22,6 +23,8 @@ def upgrade() -> None:
     _parts()
     _reporters()
     _fresh()
+    _findings()
+    _answers()
     _audit()
     _guard()
 
@@ -60,9 +63,7 @@ def _reporters() -> None:
         sa.Column("state", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("reporter"),
     )
-    op.create_table(
-        "lease", _text("name"), _text("holder"), _count("token"), sa.Column("until", sa.Double(), nullable=False), sa.PrimaryKeyConstraint("name")
-    )
+    op.create_table("lease", _text("name"), _text("holder"), _count("token"), sa.Column("until", sa.Double(), nullable=False), sa.PrimaryKeyConstraint("name"))
     op.execute("INSERT INTO lease (name, holder, token, until) VALUES ('writer', '', 0, 0)")  # two that come at once wait for each other on it
 
 
@@ -75,6 +76,63 @@ def _fresh() -> None:
     op.execute("UPDATE cards SET written = 1")
     op.execute("INSERT INTO counters (name, value) SELECT 'commit', 1 WHERE EXISTS (SELECT 1 FROM cards)")
     op.execute("INSERT INTO counters (name, value) SELECT 'version', 1 WHERE EXISTS (SELECT 1 FROM cards)")
+
+
+def _findings() -> None:
+    """What a finding is about, beside its record, so that it is found by it."""
+    for name in ("kind", "node"):
+        op.add_column("findings", sa.Column(name, sa.Text(), server_default=sa.text("''"), nullable=False))
+    op.create_index(op.f("ix_findings_opened_at_id"), "findings", ["opened_at", "id"])
+    op.create_index(op.f("ix_changes_kind_number"), "changes", ["kind", "number"])
+    about = op.create_table(
+        "finding_cards",
+        _text("card"),
+        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.PrimaryKeyConstraint("card", "number"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index(op.f("ix_finding_cards_number"), "finding_cards", ["number"])
+    _fill(about)
+    _news()
+
+
+def _fill(about: sa.Table) -> None:
+    """Tells what the findings that are there are about; a record that cannot be read is left as it is."""
+    db = op.get_bind()
+    for number, record in db.execute(sa.text("SELECT number, CAST(record AS TEXT) FROM findings")).all():
+        try:
+            told = json.loads(record)
+            kind, node, cards = str(told["kind"]), str(told.get("node", "")), {str(card) for card in (told["subject"], *told.get("cards", ()))}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+        db.execute(sa.text("UPDATE findings SET kind = :kind, node = :node WHERE number = :number"), {"kind": kind, "node": node, "number": number})
+        db.execute(sa.insert(about), [{"card": card, "number": number} for card in sorted(cards)])
+
+
+def _news() -> None:
+    op.create_table(
+        "news",
+        sa.Column("number", NUMBER, autoincrement=True, nullable=False),
+        sa.Column("at", sa.Double(), nullable=False),
+        _text("what"),
+        _count("finding"),
+        sa.PrimaryKeyConstraint("number"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_news_at"), "news", ["at"])
+
+
+def _answers() -> None:
+    op.create_table(
+        "answered",
+        _text("key"),
+        _text("digest"),
+        sa.Column("at", sa.Double(), nullable=False),
+        sa.Column("status", sa.Integer(), nullable=False),
+        sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("key"),
+    )
+    op.create_index(op.f("ix_answered_at"), "answered", ["at"])
 
 
 def _audit() -> None:

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ingest: what a server pays for 100,000 cards x 40 fields in rounds of 10 s, 1,250 reports a second, beside VictoriaMetrics with the same values and pacing.
+
+    python bench/ingest.py                  our listener alone (its writer only decodes and counts), then VictoriaMetrics
+    python bench/ingest.py --server         `muster server`, 12,500 connections, then VictoriaMetrics; --tls, --postgres
+    python bench/ingest.py --cards 10000    a tenth of the site, at a tenth of the rate
+
+Prints each figure with its limit; results go to bench/results/ingest.json, too. Processor time is of all processes of a server, by /proc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import members
+import peers
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+HERE = Path(__file__).resolve().parent
+FIELDS, PER_NODE = 40, 8
+ALONE = "(no store, no merge: the limits are for the whole server, see --server)"
+MANY = 200
+"""Reports on their way at the end of a round are not worth a word up to here."""
+CPU_LIMIT, CPU_TLS_LIMIT, ACK_LIMIT_MS, MEMORY_LIMIT_MIB, TIMES, STRETCH = 40.0, 50.0, 150.0, 1024.0, 3.0, 5.0
+
+
+def measure(peer: peers.Peer, told: argparse.Namespace, connections: int, rounds: int, *, first: bool) -> dict[str, Any]:
+    """Runs the load against a server and adds what the server paid for each round."""
+    words = ["--port", peer.port, "--kind", peer.kind, "--nodes", told.nodes, "--cards", PER_NODE, "--period", told.period]
+    words += ["--connections", connections, "--rounds", rounds]
+    words += ["--first"] * first + (["--tls", peer.tls] if peer.tls else []) + (["--tokens", peer.tokens] if peer.tokens else [])
+    words += ["--saturate", told.saturate] if told.saturate else []
+    load = subprocess.Popen([sys.executable, str(HERE / "load.py"), *map(str, words)], env=peers.environment(), stdout=subprocess.PIPE, text=True)
+    marks: list[tuple[str, float, float]] = []
+    result: dict[str, Any] = {}
+    memory = (0.0, 0.0)
+    assert load.stdout is not None
+    try:
+        for line in load.stdout:
+            told_now = json.loads(line)
+            marks.append((str(told_now.get("begins", "end")), peer.cpu(), time.monotonic()))
+            memory = max(memory, peers.memory(peer.pids()), key=lambda each: each[1])
+            result = told_now.get("result", result)
+        if load.wait() or not result:
+            raise SystemExit(f"the load against {peer.name} has failed")
+    finally:
+        load.terminate()
+        load.wait()
+    costs = {name: (later[1] - cpu, later[2] - at) for (name, cpu, at), later in pairwise(marks)}
+    for each in result["rounds"]:
+        cpu, wall = costs[each["name"]]
+        answered = sum(count for status, count in each["statuses"].items() if status.startswith("2"))
+        samples = answered * PER_NODE * FIELDS
+        each |= {
+            "load_cpu": each["cpu"],
+            "server_cpu": cpu,
+            "server_wall": wall,
+            "core_percent": 100 * cpu / wall,
+            "samples_per_cpu_s": samples / cpu if cpu else 0,
+        }
+    return {"name": peer.name, "rss_mib": memory[0], "pss_mib": memory[1], "opening_cpu": costs["opening"][0], **result}
+
+
+def verdict(value: float, limit: float, *, most: bool = True) -> str:
+    """The limit, and whether it holds."""
+    return f"({'<=' if most else '>='} {limit:g}: {'hit' if (value <= limit if most else value >= limit) else 'MISS'})"
+
+
+def _round(each: dict[str, Any], *, tls: bool, bound: bool) -> str:
+    """A round in one line."""
+    held = bound and each["name"].startswith("round")
+    core = verdict(each["core_percent"], CPU_TLS_LIMIT if tls else CPU_LIMIT) if held else ""
+    ack = verdict(each["p99_ms"], ACK_LIMIT_MS) if held else ""
+    others = {status: count for status, count in each["statuses"].items() if not status.startswith("2")}
+    waiting = each["waiting"] if each["waiting"] > MANY else 0
+    parts = [
+        f"{each['name']:10} {each['server_cpu']:7.2f} CPU-s in {each['server_wall']:6.1f} s = {each['core_percent']:5.1f} % of a core {core}",
+        f"{each['samples_per_cpu_s'] / 1e6:5.2f} M samples/CPU-s",
+        f"ack p50 {each['p50_ms']:.0f} p99 {each['p99_ms']:.0f} {ack} max {each['max_ms']:.0f} ms",
+        f"{each['answers']} answers" + (f", not taken: {others}" if others else "") + (f", {waiting} waited at its end" if waiting else ""),
+        f"(load {each['load_cpu']:.2f} CPU-s)",
+    ]
+    return "  " + "  ".join(parts)
+
+
+def show(found: dict[str, Any], *, bound: bool) -> None:
+    """One server's rounds, with limits where they are for it."""
+    tls = " TLS" if found["tls"] else ""
+    print(f"\n{found['name']}, {found['connections']} connections{tls}: opened in {found['opening_s']:.1f} s, {found['opening_cpu']:.2f} CPU-s of the server")
+    for each in found["rounds"]:
+        print(_round(each, tls=found["tls"], bound=bound))
+    memory = verdict(found["pss_mib"], MEMORY_LIMIT_MIB) if bound else ""
+    lost = f"unanswered {found['rounds'][-1].get('unanswered', 0)}, lost connections {found['lost']}"
+    print(f"  memory: {found['rss_mib']:.0f} MiB resident, {found['pss_mib']:.0f} MiB PSS {memory}; {lost}", flush=True)
+
+
+def steady(found: dict[str, Any]) -> float:
+    """Samples per CPU second over the paced rounds; those after the first, where there are several."""
+    rounds = [each for each in found["rounds"] if each["name"].startswith("round")]
+    rounds = rounds[1:] or rounds
+    cpu = sum(each["server_cpu"] for each in rounds)
+    return sum(each["samples_per_cpu_s"] * each["server_cpu"] for each in rounds) / cpu if cpu else 0.0
+
+
+@contextmanager
+def running(peer: peers.Peer) -> Iterator[peers.Peer]:
+    """The server for the length of a block."""
+    try:
+        yield peer
+    finally:
+        peer.stop()
+
+
+def certificate(folder: Path) -> tuple[str, str]:
+    """A certificate of localhost with its key, and what to trust."""
+    key, name, now = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")]), datetime.now(UTC)
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+    made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=2))
+    signed = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False).sign(key, hashes.SHA256())
+    pem = signed.public_bytes(serialization.Encoding.PEM)
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "ca.pem").write_bytes(pem)
+    (folder / "both.pem").write_bytes(pem + private)
+    return str(folder / "both.pem"), str(folder / "ca.pem")
+
+
+def listeners(told: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    """Our listener alone, with few and many connections, plain and TLS."""
+    both, ca = certificate(folder)
+    found = []
+    for connections, tls in [(each, False) for each in told.connections] + [(told.connections[-1], True)]:
+        with running(peers.counting(both, ca) if tls else peers.counting()) as peer:
+            found.append(measure(peer, told, min(connections, told.nodes), told.rounds, first=False))
+            show(found[-1], bound=False)
+    return found
+
+
+def server(told: argparse.Namespace, folder: Path, held: ExitStack) -> list[dict[str, Any]]:
+    """`muster server` as a user starts it, with enrolled reporters."""
+    port = peers.free_port()
+    settings = dict(each.split("=", 1) for each in told.setting)
+    settings.setdefault("MUSTER_INGEST_PORT", str(port))
+    both, ca = certificate(folder)
+    if told.tls:
+        (folder / "key.pem").write_bytes(Path(both).read_bytes())
+        (folder / "key.pem").chmod(0o600)
+        settings |= {"MUSTER_TLS_CERTIFICATE": ca, "MUSTER_TLS_KEY": str(folder / "key.pem")}
+    database = None
+    if told.postgres:
+        database, url = peers.postgresql(folder)
+        held.enter_context(running(database))
+        settings |= {told.postgres: url}
+    peer = held.enter_context(running(peers.muster(folder, told.option, settings, port, database)))
+    peer.tls = ca if told.tls else ""
+    join, mark = peers.join_token(folder, told.nodes)
+    before = peer.cpu()
+    took = members.join_all(port, peer.tls, mark, join, told.nodes, folder / "tokens")
+    print(f"{told.nodes} nodes joined in {took:.0f} s, {peer.cpu() - before:.1f} CPU-s of the server", flush=True)
+    peer.tokens = str(folder / "tokens")
+    peer.name += " on PostgreSQL" if told.postgres else ""
+    found = measure(peer, told, min(told.connections[-1], told.nodes), told.rounds + 4, first=True)
+    show(found, bound=True)
+    return [found]
+
+
+def peer_of(told: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """VictoriaMetrics at the same pacing with the same values; few connections, which is cheaper for it."""
+    with running(peers.victoria_metrics(folder)) as peer:
+        found = measure(peer, told, min(told.peer_connections, told.nodes), told.rounds, first=True)
+    show(found, bound=False)
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--cards", type=int, default=100_000, help="cards of the site; 100,000 are 12,500 nodes and 4 M series")
+    found.add_argument("--period", type=float, default=10.0, help="seconds of a round")
+    found.add_argument("--rounds", type=int, default=3, help="paced rounds of each server")
+    found.add_argument("--connections", type=int, nargs="+", default=[125, 1250, 12_500], help="of the listener alone; the last one is the server's, too")
+    found.add_argument("--peer-connections", type=int, default=125)
+    found.add_argument("--saturate", type=float, default=0.0, metavar="SECONDS", help="before the paced rounds, as fast as it is taken")
+    found.add_argument("--server", action="store_true", help="`muster server` instead of the listener alone")
+    found.add_argument("--tls", action="store_true", help="the server's connections over TLS")
+    found.add_argument("--option", action="append", default=[], help="a further word of `muster server`")
+    found.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="environment of `muster server`")
+    found.add_argument("--postgres", nargs="?", const="MUSTER_STORE", metavar="SETTING", help="a database in PostgreSQL; its URL goes into this setting")
+    found.add_argument("--no-ours", action="store_true", help="leave ours out")
+    found.add_argument("--no-peer", action="store_true", help="leave VictoriaMetrics out")
+    found.add_argument("--results", type=Path, default=HERE / "results" / "ingest.json")
+    return found
+
+
+def main() -> int:
+    """Runs it, prints the figures and writes them; 1 when a limit is missed."""
+    told = _parser().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended, too
+    told.nodes = told.cards // PER_NODE
+    rate = f"a round each {told.period:g} s = {told.nodes / told.period:g} reports/s"
+    print(f"{told.nodes} nodes x {PER_NODE} cards x {FIELDS} fields, {rate}, on {os.cpu_count()} cores", flush=True)
+    with tempfile.TemporaryDirectory(prefix="muster-bench-") as place, ExitStack() as held:
+        folder = Path(place)
+        ours = [] if told.no_ours else server(told, folder, held) if told.server else listeners(told, folder)
+        held.close()
+        theirs = None if told.no_peer else peer_of(told, folder)
+    missed = 0
+    if theirs is not None:
+        print()
+        for each in ours:
+            times = steady(each) / steady(theirs) if steady(theirs) else float("inf")
+            each["times_peer"] = times
+            tls = " TLS" if each["tls"] else ""
+            limits = f"{verdict(times, TIMES, most=False)} stretch {verdict(times, STRETCH, most=False)}" if told.server else ALONE
+            print(f"{each['name']}, {each['connections']} connections{tls}: {times:.1f} times the samples per CPU-s of {theirs['name']}, steady {limits}")
+            missed += told.server and times < TIMES
+    for each in ours if told.server else ():
+        paced = [one for one in each["rounds"] if one["name"].startswith("round")]
+        missed += sum(one["core_percent"] > (CPU_TLS_LIMIT if each["tls"] else CPU_LIMIT) or one["p99_ms"] > ACK_LIMIT_MS for one in paced)
+        missed += each["pss_mib"] > MEMORY_LIMIT_MIB
+    told.results.parent.mkdir(exist_ok=True)
+    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "at": datetime.now(UTC).isoformat(timespec="seconds")}
+    asked = {name: str(value) if isinstance(value, Path) else value for name, value in vars(told).items()}
+    told.results.write_text(json.dumps({"machine": machine, "asked": asked, "ours": ours, "peer": theirs}, indent=1) + "\n", encoding="utf-8")
+    print(f"\n{missed} limits missed; figures in {told.results}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

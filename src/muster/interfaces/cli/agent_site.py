@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`muster agent` on the site: one-time tokens to join by, who joined, ending a reporter, letting a node in once more. All of it by the server's API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from muster.domain.model.errors import InputError
+from muster.interfaces.cli.calls import confirm, connect, form_options, server_options
+from muster.interfaces.cli.cells import plain, safe
+from muster.interfaces.cli.client import Client, segment
+from muster.interfaces.cli.documents import at_path, field, when
+from muster.interfaces.cli.output import Column, note, render, to_json, write
+
+_LASTS = re.compile(r"^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$")
+_FILE_LIMIT = 4 << 20
+
+
+def _scope(row: Mapping[str, Any]) -> str:
+    scope = row.get("scope") or {}
+    nodes = scope.get("nodes") or []
+    if scope.get("reach") == "cluster":
+        return f"cluster {scope.get('cluster')}"
+    if not nodes:
+        return "any node"
+    return f"{scope.get('reach')}: {', '.join(nodes[:3])}{f' and {len(nodes) - 3} more' if len(nodes) > 3 else ''}"
+
+
+_SCOPE = Column(title="FOR", key="scope", value=_scope)
+_REPORTERS = (
+    field("REPORTER", "id", name=True),
+    field("NODE", "node"),
+    field("STATE", "state"),
+    when("JOINED", "joined_at"),
+    when("KEY", "keyed_at", wide=True),
+    field("VERSION", "agent_version"),
+    Column(title="FOR", key="scope", value=_scope, wide=True),
+    field("TOKEN", "join_token", wide=True),
+    Column(title="ENDED BY", key="revoked_by", value=lambda row: at_path(row, "revoked_by"), wide=True),
+)
+_TOKENS = (
+    field("TOKEN", "id", name=True),
+    _SCOPE,
+    field("LEFT", "left", right=True),
+    field("USES", "uses", right=True),
+    when("MADE", "created_at"),
+    when("EXPIRES", "expires_at"),
+    field("BY", "by"),
+)
+
+
+def _client(options: Mapping[str, Any]) -> Client:
+    return connect(options["server"], options["timeout"], options["verbose"])
+
+
+def lasting(text: str) -> float:
+    """How long, in seconds: ``1h``, ``2d12h``, ``30m``, or a number of seconds. Raises InputError."""
+    match = _LASTS.match(text.strip())
+    if text.strip().isdecimal():
+        return float(text)
+    if match is None or not any(match.groups()):
+        raise InputError(f"{text!r} is no time to hold", hint="for example 30m, 1h or 2d12h")
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
+@click.group()
+def token() -> None:
+    """One-time tokens to join by: make, list and delete them. Their texts are shown once and kept nowhere."""
+
+
+@token.command()
+@click.option("--node", metavar="NAME", default="", help="For the node of this host name or machine id.")
+@click.option("--nodes", "file", metavar="FILE", type=click.Path(path_type=Path), help="For the nodes that stand in the file, one name a line.")
+@click.option("--cluster", metavar="UID", default="", help="For the cluster of this uid.")
+@click.option("--uses", type=click.IntRange(1, 100_000), default=1, show_default=True, metavar="N", help="How many may join by it.")
+@click.option("--expires", default="1h", show_default=True, metavar="TIME", help="How long it holds: 30m, 1h, 2d.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the answer.")
+@server_options
+def create(node: str, file: Path | None, cluster: str, uses: int, expires: str, output: str, **options: Any) -> int:
+    """Make a token. Without --node, --nodes and --cluster any node may join by it, each for itself."""
+    asked = {"node": node, "nodes": _listed(file) if file else [], "cluster": cluster, "uses": uses, "lasts": lasting(expires)}
+    told = _client(options).post("/join-tokens", {name: value for name, value in asked.items() if value})
+    _show(told, output, quiet=options["quiet"])
+    return 0
+
+
+def _listed(file: Path) -> list[str]:
+    try:
+        text = file.read_bytes()[:_FILE_LIMIT].decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read: {error}", hint="a text file with one name a line; # begins a comment") from error
+    names = [name for line in text.splitlines() if (name := line.partition("#")[0].strip())]
+    if not names:
+        raise InputError(f"{file} names no node", hint="one name a line; # begins a comment")
+    return names
+
+
+def _show(told: Mapping[str, Any], output: str, *, quiet: bool) -> None:
+    """The token to stdout, and to stderr what to do with it."""
+    if output == "json":
+        write(to_json(told) + "\n")
+        return
+    write(f"{safe(told['token'])}\n")
+    if quiet:
+        return
+    where, mark = told.get("address") or "https://HOST:7461", told.get("authority") or "sha256:..."
+    note(f"muster: shown this once; it holds until {plain(told['expires_at'])}. On the node, with the token on stdin:")
+    note(f"  muster agent join {safe(where)} --ca {safe(mark)} --token -")
+
+
+@token.command(name="list")
+@form_options
+@server_options
+def list_tokens(output: str, no_headers: bool, **options: Any) -> int:
+    """Tokens that can be used still, newest first."""
+    found = _client(options).get("/join-tokens")
+    render(found["items"], _TOKENS, output, no_headers=no_headers, document=found, empty="no token can be used now")
+    return 0
+
+
+@token.command()
+@click.argument("token_id", metavar="ID")
+@server_options
+def delete(token_id: str, **options: Any) -> int:
+    """Delete a token: nobody joins by it any more. Who did stays."""
+    _client(options).raw("DELETE", f"/join-tokens/{segment(token_id)}", {})
+    if not options["quiet"]:
+        note(f"muster: token {safe(token_id)} is deleted")
+    return 0
+
+
+@click.command(name="list")
+@form_options
+@server_options
+def list_(output: str, no_headers: bool, **options: Any) -> int:
+    """All reporters that ever joined: agents, collectors, controllers, and how each stands."""
+    found = _client(options).all("/reporters")
+    render(found["items"], _REPORTERS, output, no_headers=no_headers, document=found, empty="nobody has joined yet: `muster agent token create`")
+    return 0
+
+
+@click.command()
+@click.argument("node")
+@click.option("--reason", default="", metavar="TEXT", help="Why; it is kept in the audit.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@server_options
+def revoke(node: str, reason: str, yes: bool, **options: Any) -> int:
+    """End the reporter of NODE (its id, host name or machine id) at once, with its access tokens."""
+    confirm(f"End the reporter of {node}? What it says is refused from now on.", yes)
+    told = _client(options).post(f"/reporters/{segment(node)}/revoke", {"reason": reason})
+    if not options["quiet"]:
+        note(f"muster: {safe(told['id'])} is revoked")
+    return 0
+
+
+@click.command()
+@click.argument("node")
+@click.option("--for", "lasts", default="1h", show_default=True, metavar="TIME", help="How long the node may take to join: 30m, 1h, 2d.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the answer.")
+@server_options
+def reenrol(node: str, lasts: str, output: str, **options: Any) -> int:
+    """Let NODE join once more with another key, after it got a new system; prints a token for that. Its old key holds until then."""
+    told = _client(options).post(f"/reporters/{segment(node)}/reenrol", {"lasts": lasting(lasts)})
+    if output == "json":
+        write(to_json(told) + "\n")
+        return 0
+    if not options["quiet"]:
+        note(f"muster: {safe(told['reporter']['id'])} may join once more")
+    _show(told["made"], output, quiet=options["quiet"])
+    return 0

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks a store over without changing it: its schema and what is pending, whether its file is whole, its audit log, and how much it holds."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlalchemy import Table, func, inspect, select
+
+from muster.domain.model.errors import MusterError, NotFound, Unavailable
+from muster.spi.store import AuditCheck
+from muster.store import audit
+from muster.store.connections import Connections
+from muster.store.opening import connect, revision
+from muster.store.schema import HEAD, card_versions, cards, changes, findings, metadata, nodes, reporters, sources
+from muster.store.troubles import told
+
+COUNTED: tuple[Table, ...] = (cards, nodes, sources, changes, findings, card_versions, reporters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What was found."""
+
+    name: str
+    schema: str | None
+    """None: an empty database."""
+    head: str = HEAD
+    counts: Mapping[str, int] = field(default_factory=dict)
+    audit: AuditCheck | None = None
+    problems: tuple[str, ...] = ()
+    """One sentence each; none when all is well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A migration that would run."""
+
+    revision: str
+    about: str
+
+
+def look(place: Path | str) -> Looked:
+    """Looks the whole store over, beside a server that may be at work on it. Raises NotFound when there is none, Unavailable when it cannot be read."""
+    problems = list(damage(place)) if isinstance(place, Path) and place.is_file() else []
+    try:
+        connections = _reached(place)
+    except Unavailable as error:
+        if not problems:
+            raise
+        return Looked(name=str(place), schema=None, problems=tuple(dict.fromkeys((*problems, error.message))))
+    try:
+        found = schema(connections)
+        if found != HEAD:
+            return Looked(name=connections.name, schema=found, problems=(*problems, _other(found)))
+        checked, counts = None, {}
+        try:
+            problems += _tables(connections)
+            counts = _counts(connections)
+            checked = audit.verify(connections)
+        except MusterError as error:
+            problems.append(error.message)
+        if checked is not None and checked.broken is not None:
+            problems.append(f"row {checked.broken} of the audit log {checked.why}")
+        return Looked(name=connections.name, schema=found, counts=counts, audit=checked, problems=tuple(problems))
+    finally:
+        connections.close()
+
+
+def pending(place: Path | str) -> tuple[str | None, list[Pending]]:
+    """The schema that the store has, and the migrations that would bring it to this version's. Raises NotFound, Unavailable for a newer one."""
+    connections = _reached(place)
+    try:
+        found = schema(connections)
+        from muster.store.migrating import steps
+
+        return found, [Pending(revision=each, about=about) for each, about in steps(connections.name, found)]
+    finally:
+        connections.close()
+
+
+def steps_after(found: str | None) -> list[Pending]:
+    """The migrations after a schema. Raises Unavailable for one that this version does not know."""
+    from muster.store.migrating import steps  # Alembic is loaded where it is needed
+
+    return [Pending(revision=each, about=about) for each, about in steps("the backup", found)]
+
+
+def schema(connections: Connections) -> str | None:
+    """The schema that the store has; None when it has no table. Raises Unavailable for a database that is not ours."""
+    with connections.reading() as connection:
+        return revision(connection, set(inspect(connection).get_table_names()), connections.name)
+
+
+def _reached(place: Path | str) -> Connections:
+    if isinstance(place, Path) and not place.is_file():
+        raise NotFound(f"no store at {place}", hint="name its folder with --state")
+    return connect(place)
+
+
+def _other(found: str | None) -> str:
+    if found is None:
+        return "it has no table: a server makes them when it starts"
+    return f"its schema is {found}, and this version's {HEAD}: `muster server upgrade` shows what that takes"
+
+
+def _tables(connections: Connections) -> list[str]:
+    with connections.reading() as connection:
+        lost = metadata.tables.keys() - set(inspect(connection).get_table_names())
+    return [f"the table {name} is missing" for name in sorted(lost)]
+
+
+def _counts(connections: Connections) -> dict[str, int]:
+    counted = connections.rows(*(select(func.count().label("count")).select_from(table) for table in COUNTED))
+    return {table.name: int(rows[0]["count"]) for table, rows in zip(COUNTED, counted, strict=True)}
+
+
+def damage(place: Path) -> Iterator[str]:
+    """What the database itself says of its file, and of each segment beside it."""
+    segments = place.with_name(f"{place.name}-minutes")
+    for file in (place, *(sorted(segments.glob("*.segment")) if segments.is_dir() else ())):
+        try:
+            with told(str(file)), closing(sqlite3.connect(file, timeout=10.0)) as connection:
+                connection.execute("PRAGMA query_only=ON")
+                said = [str(line) for (line,) in connection.execute("PRAGMA integrity_check(10)")]
+                loose = connection.execute("PRAGMA foreign_key_check").fetchone()
+        except Unavailable as error:
+            yield error.message
+            continue
+        yield from (f"{file.name}: {line}" for line in said if line != "ok")
+        if loose:
+            yield f"{file.name}: a row of {loose[0]} has lost the one it belongs to"

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`muster agent` as people type it: an admin makes a token, a node joins with it, says how it stands, changes its key, is revoked, comes again, leaves."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from tests.wiring.gatehouse import Gatehouse, gatehouse
+
+from muster.interfaces.api import reporters
+from muster.interfaces.api.app import build
+from muster.interfaces.api.guard import routes
+from muster.interfaces.cli.agent_site import lasting
+from muster.interfaces.cli.main import run
+from muster.wiring.desk import Desk
+from muster.wiring.server import Server
+from muster.wiring.settings import load_settings
+
+Say = Callable[..., "Said"]
+
+
+@dataclass
+class Said:
+    """What a command said and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[Gatehouse]:
+    with gatehouse(tmp_path / "gate") as found:
+        yield found
+
+
+@pytest.fixture
+def say(house: Gatehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Say]:
+    """Runs a command against a server whose API knows the gate."""
+
+    def door(desk: Desk) -> object:
+        app = build(replace(desk, enrolment=house.gate))
+        if ("GET", "/api/v1/reporters") not in set(routes(app.routes)):
+            app.include_router(reporters.router)
+        return app
+
+    settings = load_settings(port=0, state=tmp_path / "state", runtime=tmp_path / "run", in_memory=True)
+    for name, value in (("MUSTER_RUNTIME", tmp_path / "run"), ("MUSTER_STATE", tmp_path / "agent"), ("XDG_CONFIG_HOME", tmp_path / "config")):
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.delenv("MUSTER_SERVER", raising=False)
+
+    def said(*words: str, stdin: str = "") -> Said:
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        capsys.readouterr()
+        code = run(list(words))
+        told = capsys.readouterr()
+        return Said(code, told.out, told.err)
+
+    with Server(settings, door):
+        yield said
+
+
+def joins(say: Say, house: Gatehouse, *words: str) -> Said:
+    """A node joins by a token that an admin just made."""
+    token = say("agent", "token", "create", "-q").out
+    return say("agent", "join", house.url, "--ca", house.authority.fingerprint, "--token", "-", *words, stdin=token)
+
+
+def test_the_whole_way(say: Say, house: Gatehouse) -> None:
+    made = say("agent", "token", "create", "--uses", "2", "--expires", "2h")
+    assert made.code == 0
+    assert "--token -" in made.err
+    assert house.authority.fingerprint in made.err
+    assert made.out.strip() not in made.err
+    joined = say("agent", "join", house.url, "--ca", house.authority.fingerprint, "--token", "-", stdin=made.out)
+    assert (joined.code, joined.out) == (0, "")
+    assert f"as agent@{os.uname().nodename}" in joined.err
+    assert os.uname().nodename in say("agent", "list").out
+    assert "joined" in say("agent", "status").out
+    told = json.loads(say("agent", "status", "-o", "json").out)
+    assert (told["joined"], told["server"], told["wrong"]) == (True, house.url, [])
+    assert say("agent", "renew").code == 0
+    assert say("agent", "revoke", os.uname().nodename, "-y", "--reason", "test").code == 0
+    assert "revoked" in say("agent", "list").out
+    again = say("agent", "reenrol", os.uname().nodename, "--for", "10m")
+    assert again.code == 0
+    assert say("agent", "leave", "--keep-enrolment").code == 0
+    back = say("agent", "join", house.url, "--ca", house.authority.fingerprint, "--token", "-", stdin=again.out)
+    assert back.code == 0, back.err
+    assert say("agent", "leave").code == 0
+    assert "left" in say("agent", "list").out
+
+
+def test_tokens_are_listed_and_deleted(say: Say, tmp_path: Path) -> None:
+    (tmp_path / "nodes").write_text("# rack 1\ngpu-1\n\ngpu-2  # spare\n")
+    say("agent", "token", "create", "--nodes", str(tmp_path / "nodes"))
+    say("agent", "token", "create", "--cluster", "uid-1", "-o", "json")
+    table = say("agent", "token", "list")
+    assert "list: gpu-1, gpu-2" in table.out
+    assert "cluster uid-1" in table.out
+    for name in say("agent", "token", "list", "-o", "name").out.split():
+        assert say("agent", "token", "delete", name).code == 0
+    assert say("agent", "token", "list", "-o", "name").out == ""
+    assert say("agent", "token", "delete", "none").code == 3
+
+
+def test_a_token_from_a_file(say: Say, house: Gatehouse, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(say("agent", "token", "create", "-q").out)
+    found = say("agent", "join", house.url, "--ca", house.authority.fingerprint, "--token-file", str(tmp_path / "token"), "--state", str(tmp_path / "other"))
+    assert found.code == 0
+    assert (tmp_path / "other" / "membership" / "key").exists()
+    assert json.loads(say("agent", "status", "-o", "json", "--state", str(tmp_path / "other")).out)["joined"]
+    assert json.loads(say("agent", "--state", str(tmp_path / "other"), "status", "-o", "json").out)["joined"]
+
+
+def test_what_cannot_be_says_why_and_what_to_do(say: Say, house: Gatehouse, tmp_path: Path) -> None:
+    ca = house.authority.fingerprint
+    cases = {
+        ("agent", "join", house.url, "--ca", "sha256:" + "0" * 64, "--token", "t"): (4, "shows another authority", "nothing was sent"),
+        ("agent", "join", house.url, "--ca", ca, "--token", "t"): (4, "not known", "muster agent token create"),
+        ("agent", "join", house.url, "--ca", ca): (2, "needs a token", "--token-file"),
+        ("agent", "join", "http://x", "--ca", ca, "--token", "t"): (2, "is no address", "https://"),
+        ("agent", "join", "https://127.0.0.1:1", "--ca", ca, "--token", "t"): (6, "does not answer", "is the server running"),
+        ("agent", "renew"): (2, "nobody has joined", "muster agent join"),
+        ("agent", "leave"): (3, "nobody has joined", ""),
+        ("agent", "revoke", "nobody", "-y"): (3, "no reporter of a node nobody", "muster agent list"),
+        ("agent", "token", "create", "--expires", "soon"): (2, "is no time", "30m"),
+        ("agent", "token", "create", "--nodes", str(tmp_path / "none")): (2, "cannot be read", "one name a line"),
+        ("agent", "release"): (3, "no agent runs", "--state"),
+    }
+    for words, (code, why, what) in cases.items():
+        found = say(*words)
+        assert (found.code, why in found.err, what in found.err) == (code, True, True), (words, found)
+        assert found.out == ""
+        assert "Traceback" not in found.err
+
+
+def test_a_second_join_and_a_name_that_is_taken(say: Say, house: Gatehouse, tmp_path: Path) -> None:
+    assert joins(say, house).code == 0
+    twice = joins(say, house)
+    assert (twice.code, "joined" in twice.err, "muster agent leave" in twice.err) == (5, True, True)
+    other = joins(say, house, "--state", str(tmp_path / "other"))
+    assert (other.code, "muster agent reenrol" in other.err) == (5, True)
+
+
+def test_status_says_what_is_wrong_by_its_exit_code(say: Say, house: Gatehouse, tmp_path: Path) -> None:
+    assert say("agent", "status").code == 0
+    assert joins(say, house).code == 0
+    (tmp_path / "agent" / "agent" / "delivery.json").write_text('{"trouble": "the disk is full", "spool_reports": 3, "spool_bytes": 99}')
+    found = say("agent", "status")
+    assert (found.code, "the disk is full" in found.out, "3 reports, 99 bytes" in found.out) == (1, True, True)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("1h", 3600), ("2d12h", 216_000), ("30m", 1800), ("90", 90), ("1h30m5s", 5405)])
+def test_how_long_is_said_as_people_say_it(text: str, seconds: int) -> None:
+    assert lasting(text) == seconds

@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signing in from the command line: by a token, by an issuer's device grant, over TLS with a pinned authority. A real server and a real provider."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.interfaces.cli.conftest import Muster, report
+from tests.interfaces.cli.provider import CLIENT, Provider
+
+from muster.interfaces.api.app import build
+from muster.interfaces.cli import device, known
+from muster.interfaces.cli.device import sign_in
+from muster.wiring import listening
+from muster.wiring.server import Server
+from muster.wiring.settings import ServerSettings, load_settings
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    found = Provider()
+    yield found
+    found.stop()
+
+
+def settings(folder: Path, **more: Any) -> ServerSettings:
+    return load_settings(host="127.0.0.1", port=0, runtime=folder / "run", state=folder / "state", loopback_open=False, **more)
+
+
+@dataclass
+class Site:
+    """A server that asks for tokens, and a token of each role."""
+
+    server: Server
+    tokens: dict[str, str]
+    folder: Path
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return self.server.url
+
+    def file(self, role: str) -> str:
+        """A file with the token of the role."""
+        path = self.folder / f"{role}.token"
+        path.write_text(self.tokens[role] + "\n")
+        return str(path)
+
+
+def made(server: Server, folder: Path, alone: Muster, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """Tokens made by the command line through the server's socket."""
+    tokens = {}
+    for role in ("viewer", "operator", "admin"):
+        said = alone("token", "create", f"the-{role}", "--role", role, "--server", server.socket)
+        assert said.code == 0, said.err
+        tokens[role] = said.out.strip()
+    return Site(server, tokens, folder)
+
+
+@pytest.fixture
+def site(tmp_path: Path, alone: Muster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    folder = tmp_path / "site"
+    with Server(settings(folder), build) as server:
+        server.desk.report(report(time.time()))
+        yield made(server, tmp_path, alone, monkeypatch)
+
+
+@pytest.fixture
+def far(tmp_path: Path, alone: Muster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A server that believes others reach it: it makes its own authority, and TCP is TLS. It listens on loopback all the same."""
+    monkeypatch.setattr(listening, "beyond", lambda settings: True)
+    folder = tmp_path / "far"
+    told = load_settings(host="127.0.0.1", port=0, runtime=folder / "run", state=folder / "state")
+    with Server(told, build) as server:
+        yield made(server, tmp_path, alone, monkeypatch)
+
+
+def test_a_token_by_a_file(site: Site, alone: Muster) -> None:
+    said = alone("login", site.url, "--token-file", site.file("viewer"))
+
+    assert (said.code, said.out) == (0, "")
+    assert "as the-viewer (viewer)" in said.err
+    assert stat.S_IMODE(known.file().stat().st_mode) == 0o600
+    assert stat.S_IMODE(known.file().parent.stat().st_mode) == 0o700
+    assert "alpha" in alone("get", "cards").out
+    assert alone("whoami").out == f"the-viewer: viewer, known by token, at {site.url}\n"
+    assert json.loads(alone("whoami", "-o", "json").out)["role"] == "viewer"
+
+
+def test_a_token_by_stdin(site: Site, alone: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(site.tokens["operator"] + "\n"))
+
+    assert alone("login", site.url, "--token-file", "-").code == 0
+    assert "the-operator" in alone("whoami").out
+
+
+def test_a_token_in_the_environment(site: Site, alone: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_TOKEN", site.tokens["admin"])
+
+    assert "the-admin" in alone("whoami", "--server", site.url).out
+
+
+def test_what_lets_nobody_in(site: Site, alone: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bad").write_text("muster_" + "A" * 43)
+    for words in ([site.url, "--token-file", str(tmp_path / "bad")], [site.url.replace("http", "https"), "--token-file", str(tmp_path / "bad")]):
+        assert alone("login", *words).code in (4, 6)
+    for text in ("", "two words", "x" * 2000, "é"):
+        (tmp_path / "bad").write_text(text)
+        assert alone("login", site.url, "--token-file", str(tmp_path / "bad")).code == 2
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    for words in ([site.url], [site.url, "--token-file", str(tmp_path / "none")], ["ftp://x", "--token-file", "-"], ["http://192.0.2.1", "--token-file", "-"]):
+        said = alone("login", *words)
+        assert said.code == 2, words
+        assert "\n  " in said.err
+    assert not known.file().exists()
+    assert alone("get", "cards", "--server", site.url).code == 4
+
+
+def test_roles_at_the_command_line(site: Site, alone: Muster) -> None:
+    alone("login", site.url, "--token-file", site.file("viewer"))
+    denied = alone("set", "card", "alpha/0", "asset.owner=lab")
+    assert (denied.code, "needs the role operator" in denied.err) == (4, True)
+    alone("login", site.url, "--token-file", site.file("operator"))
+    assert alone("set", "card", "alpha/0", "asset.owner=lab").code == 0
+    assert alone("token", "list").code == 4
+    alone("login", site.url, "--token-file", site.file("admin"))
+    assert alone("set", "card", "alpha/0", "asset.owner=lab2", "--by", "boss").code == 0
+    told = json.loads(alone("audit", "-o", "json").out)["items"]
+    assert [each["by"] for each in told[:2]] == ["the-admin for boss", "the-operator"]
+    assert alone("audit", "verify").code == 0
+
+
+def test_logout(site: Site, alone: Muster) -> None:
+    assert alone("logout").code == 3
+    alone("login", site.url, "--token-file", site.file("viewer"))
+
+    assert alone("logout", "http://elsewhere:1").code == 3
+    assert alone("logout").code == 0
+    assert alone("whoami", "--server", site.url).code == 4
+    assert site.tokens["viewer"] not in known.file().read_text()
+    assert alone("login", site.url, "--token-file", site.file("viewer")).code == 0, "a token that an admin made is not ended by it"
+
+
+def test_a_revoked_token_ends_at_once(site: Site, alone: Muster) -> None:
+    alone("login", site.url, "--token-file", site.file("viewer"))
+    assert alone("get", "cards").code == 0
+    assert alone("token", "revoke", "the-viewer", "--server", site.server.socket).code == 0
+    said = alone("get", "cards")
+
+    assert (said.code, "revoked" in said.err) == (4, True)
+    assert alone("token", "revoke", "the-viewer", "--server", site.server.socket).code == 3
+    assert "the-viewer" not in alone("token", "list", "--server", site.server.socket).out
+    assert "revoked" in alone("token", "list", "--ended", "--server", site.server.socket).out
+
+
+def test_tokens_with_a_scope_and_an_end(site: Site, alone: Muster) -> None:
+    words = ["token", "create", "ci", "--role", "viewer", "--expires", "1d12h", "--scope", "nodes=beta*,rack1-*", "--scope", "read=roll", "-o", "json"]
+    told = json.loads(alone(*words, "--server", site.server.socket).out)
+    (site.folder / "t").write_text(told["secret"])
+    alone("login", site.url, "--token-file", str(site.folder / "t"))
+
+    assert (told["token"]["nodes"], told["token"]["reads"]) == (["beta*", "rack1-*"], ["roll"])
+    assert "only nodes beta*, rack1-* and reading roll" in alone("whoami").out
+    assert json.loads(alone("get", "cards", "-o", "json").out)["items"] == []
+    assert alone("get", "findings").code == 4
+    for bad in (["--expires", "soon"], ["--expires", ""], ["--expires", "1s"], ["--scope", "x"], ["--scope", "nodes="], ["--scope", "read=all"]):
+        assert alone("token", "create", "n", "--role", "viewer", *bad, "--server", site.server.socket).code == 2, bad
+
+
+def test_the_file_is_held_to_its_user(site: Site, alone: Muster) -> None:
+    alone("login", site.url, "--token-file", site.file("viewer"))
+    known.file().chmod(0o644)
+    said = alone("get", "cards")
+
+    assert (said.code, "chmod 600" in said.err) == (2, True)
+    known.file().chmod(0o600)
+    for text in ("", "[]", "{", '{"servers": []}', '{"servers": {"x": 1}}'):
+        known.file().write_text(text)
+        assert alone("get", "cards").code == 2
+
+
+def test_tls_with_the_servers_own_authority(far: Site, alone: Muster) -> None:
+    assert far.url.startswith("https://")
+    assert far.server.authority is not None
+    mark = far.server.authority.fingerprint
+    url = far.url.replace(far.url.split("//")[1].rpartition(":")[0], "127.0.0.1")
+
+    unknown = alone("login", url, "--token-file", far.file("viewer"))
+    assert (unknown.code, "--ca sha256:" in unknown.err) == (4, True)
+    other = alone("login", url, "--token-file", far.file("viewer"), "--ca", "sha256:" + "0" * 64)
+    assert (other.code, "another authority" in other.err) == (4, True)
+    assert alone("login", url, "--token-file", far.file("viewer"), "--ca", "md5:1").code == 2
+    assert alone("login", url, "--token-file", far.file("viewer"), "--ca", mark).code == 0
+    assert alone("get", "cards").code == 0
+    assert alone("login", url, "--token-file", far.file("operator")).code == 0, "what was pinned stays so"
+    plain = alone("whoami", "--server", url.replace("https", "http"))
+    assert plain.code != 0
+    pem = far.folder / "ca.pem"
+    pem.write_bytes(far.server.authority.ca)
+    assert alone("login", url, "--token-file", far.file("admin"), "--ca-file", str(pem)).code == 0
+    assert alone("login", url, "--token-file", far.file("admin"), "--ca-file", str(pem), "--ca", mark).code == 2
+    pem.write_text("none")
+    assert alone("login", url, "--token-file", far.file("admin"), "--ca-file", str(pem)).code == 2
+
+
+def test_a_token_goes_nowhere_before_the_authority_is_known(far: Site, alone: Muster, tmp_path: Path) -> None:
+    """Another server in its place, with another authority: nothing is told to it."""
+    import socket
+    import ssl
+    import threading
+
+    from tests.wiring.certificates import authority
+
+    files = authority(tmp_path / "evil", "127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.chain, files.key)
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for _ in range(2):
+                with listener.accept()[0] as plain:
+                    plain.settimeout(5)
+                    try:
+                        with context.wrap_socket(plain, server_side=True) as sock:
+                            heard.append(sock.recv(65536))
+                    except OSError:
+                        heard.append(b"")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        port = listener.getsockname()[1]
+        assert far.server.authority is not None
+        known.keep(f"https://127.0.0.1:{port}", known.Server(token=far.tokens["admin"], ca=far.server.authority.ca.decode()))
+        assert alone("get", "cards").code == 4
+        assert alone("login", f"https://127.0.0.1:{port}", "--ca", far.server.authority.fingerprint, "--token-file", far.file("admin")).code == 4
+        thread.join()
+
+    assert heard == [b"", b""]
+
+
+def test_without_tls_a_token_does_not_leave_this_machine(alone: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_TOKEN", "muster_x")
+    said = alone("get", "cards", "--server", "http://192.0.2.1:7460")
+
+    assert (said.code, "without TLS" in said.err) == (2, True)
+
+
+@pytest.fixture
+def people(tmp_path: Path, provider: Provider) -> Iterator[Server]:
+    """A server whose people sign in at the provider."""
+    told = settings(
+        tmp_path / "site",
+        oidc_issuer=provider.issuer,
+        oidc_client_id=CLIENT,
+        oidc_roles={"gpu-ops": "operator", "staff": "viewer"},
+        outgoing_http=("oidc",),
+        outgoing_networks={"oidc": ("127.0.0.0/8",)},
+    )
+    with Server(told, build) as server:
+        yield server
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited, instead of waiting."""
+    waits: list[float] = []
+    monkeypatch.setattr(device.sign_in, "__kwdefaults__", {**(device.sign_in.__kwdefaults__ or {}), "sleep": waits.append})
+    return waits
+
+
+def let(provider: Provider, at: int, decision: bool) -> None:
+    """The person at the browser decides at that poll."""
+
+    def after(polls: int) -> None:
+        if polls >= at:
+            provider.granted = decision
+
+    provider.after = after
+
+
+def test_a_person_signs_in_at_the_issuer(people: Server, provider: Provider, alone: Muster, slept: list[float]) -> None:
+    let(provider, 3, True)
+    said = alone("login", people.url, "--oidc")
+
+    assert said.code == 0, said.err
+    code = next(iter(provider.credentials.values()))["user_code"]
+    assert f"{provider.issuer}/activate?user_code={code}" in said.err
+    assert code in said.err.split("enter the code")[1]
+    assert "as ann@example.org (operator)" in said.err
+    assert slept == [5.0, 5.0, 5.0]
+    who = json.loads(alone("whoami", "-o", "json").out)
+    assert (who["via"], who["role"]) == ("oidc", "operator")
+    assert alone("set", "card", "x", "asset.owner=y").code == 3
+    assert alone("token", "list").code == 4
+    secret = json.loads(known.file().read_text())["servers"][people.url]["token"]
+    assert alone("logout").code == 0
+    os.environ["MUSTER_TOKEN"] = secret
+    try:
+        ended = alone("whoami", "--server", people.url)
+    finally:
+        del os.environ["MUSTER_TOKEN"]
+    assert (ended.code, "revoked" in ended.err) == (4, True), "signing out ends the session at the server"
+    told = json.loads(alone("audit", "-o", "json", "--server", people.socket).out)["items"]
+    assert [each["what"] for each in told] == ["sign_out", "sign_in"]
+
+
+def test_slow_down_is_honoured(people: Server, provider: Provider, alone: Muster, slept: list[float]) -> None:
+    provider.slow = 2
+    let(provider, 4, True)
+
+    assert alone("login", people.url, "--oidc").code == 0
+    assert slept == [5.0, 10.0, 15.0, 15.0]
+
+
+def test_an_issuer_that_fails_in_between(people: Server, provider: Provider, alone: Muster, slept: list[float]) -> None:
+    provider.broken = 2
+    let(provider, 3, True)
+
+    assert alone("login", people.url, "--oidc").code == 0
+    assert slept == [5.0, 10.0, 20.0]
+
+
+def test_a_person_refuses(people: Server, provider: Provider, alone: Muster, slept: list[float]) -> None:
+    let(provider, 2, False)
+    said = alone("login", people.url, "--oidc")
+
+    assert (said.code, "refused" in said.err) == (4, True)
+    assert not known.file().exists()
+
+
+def test_nobody_decides(people: Server, provider: Provider, alone: Muster, slept: list[float]) -> None:
+    provider.lifetime = 60
+    said = alone("login", people.url, "--oidc")
+
+    assert (said.code, "in time" in said.err) == (7, True)
+    assert sum(slept) <= 60
+
+
+def test_the_code_ended_at_the_issuer(people: Server, provider: Provider, alone: Muster, slept: list[float]) -> None:
+    def after(polls: int) -> None:
+        for each in provider.credentials.values():
+            each["expires_at"] = 1
+
+    provider.after = after
+    assert alone("login", people.url, "--oidc").code == 7
+
+
+@pytest.mark.parametrize(
+    ("claims", "why"),
+    [
+        ({"aud": "another"}, "another program"),
+        ({"groups": ["strangers"]}, "no group"),
+        ({"iss": "https://evil.example"}, "another issuer"),
+        ({"exp": 1}, "expired"),
+        ({"nonce": "replayed"}, "another sign-in"),
+    ],
+)
+def test_identities_that_do_not_count(people: Server, provider: Provider, alone: Muster, slept: list[float], claims: dict[str, Any], why: str) -> None:
+    provider.granted = True
+    provider.nonce = "nonce" not in claims
+    provider.claims |= claims
+    said = alone("login", people.url, "--oidc")
+
+    assert (said.code, why in said.err) == (4, True), said.err
+    assert not known.file().exists()
+
+
+def test_keys_that_changed_between_two_sign_ins(people: Server, provider: Provider, alone: Muster, slept: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    provider.granted = True
+    assert alone("login", people.url, "--oidc").code == 0
+    provider.signing = "e1"
+    provider.keys = {"e1": provider.keys["e1"]}
+    assert alone("login", people.url, "--oidc").code == 0
+
+
+def test_the_issuer_is_down(people: Server, provider: Provider, alone: Muster, slept: list[float]) -> None:
+    provider.stop()
+    said = alone("login", people.url, "--oidc")
+
+    assert (said.code, "does not answer" in said.err) == (6, True)
+
+
+def test_without_an_issuer(site: Site, alone: Muster) -> None:
+    said = alone("login", site.url, "--oidc")
+
+    assert (said.code, "oidc_" in said.err) == (2, True)
+
+
+def test_an_issuer_without_tls_is_not_followed() -> None:
+    from muster.domain.model.errors import NotAllowed
+
+    with pytest.raises(NotAllowed, match="not https"):
+        sign_in("http://192.0.2.1", "muster", lambda page, code: None)

@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node joins a real server over TLS, goes by its token, renews, and leaves; every way in which that fails says what to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.wiring.gatehouse import Gatehouse, gatehouse
+
+from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
+from muster.wire.report import NodeDoc, ReportDoc, pack
+from muster.wiring import joining
+from muster.wiring.authority import DAY, Authority
+from muster.wiring.gate_calls import ask, pinned, server_url
+from muster.wiring.joining import join, leave, renew, status, token_text
+from muster.wiring.membership import Membership, folder_of, joined
+
+MARK = "sha256:" + "a" * 64
+NODE = NodeDoc(name="gpu-1", machine_id="machine-gpu-1", system="system-gpu-1")
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[Gatehouse]:
+    with gatehouse(tmp_path / "server") as found:
+        yield found
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "agent"
+
+
+def come(house: Gatehouse, state: Path, node: NodeDoc = NODE, token: str = "") -> Membership:
+    join(state, house.url, house.authority.fingerprint, token or house.mint(), node)
+    found = Membership.open(state)
+    assert found is not None
+    return found
+
+
+def post(member: Membership, node: NodeDoc = NODE, reporter: str = "", headers: dict[str, str] | None = None) -> tuple[int, bytes]:
+    """Posts a report as the agent does."""
+    import http.client
+    from urllib.parse import urlsplit
+
+    report = ReportDoc(reporter=reporter or member.reporter, incarnation="i", sequence=1, node=node, sent_at=time.time())
+    where = urlsplit(member.address.url)
+    connection = http.client.HTTPSConnection(where.hostname or "", where.port, context=member.context(), timeout=10)
+    connection.request("POST", "/v1/reports", pack(report), headers or member.headers())
+    answer = connection.getresponse()
+    told = answer.status, answer.read()
+    connection.close()
+    return told
+
+
+def test_it_joins_and_reports_for_its_own_node_alone(house: Gatehouse, state: Path) -> None:
+    member = come(house, state)
+
+    assert (member.reporter, member.address.url, member.schema) == ("agent@gpu-1", house.url, 0)
+    assert post(member)[0] == 200
+    assert (member.schema, member.trouble) == (2, "")
+    status_, told = post(member, NodeDoc(name="gpu-2"))
+    assert (status_, json.loads(told)["code"]) == (403, "not_allowed")
+    assert post(member, reporter="agent@gpu-2")[0] == 403
+    assert post(member, headers={"Authorization": "Bearer stolen"})[0] == 401
+
+
+def test_what_it_keeps_is_private_and_the_server_has_no_key(house: Gatehouse, state: Path) -> None:
+    come(house, state)
+    modes = {each.name: each.stat().st_mode & 0o777 for each in folder_of(state).iterdir()}
+
+    assert folder_of(state).stat().st_mode & 0o777 == 0o700
+    assert set(modes.values()) == {0o600}
+    key = (folder_of(state) / "key").read_bytes().split(b"\n")[1]
+    kept = b"".join(each.read_bytes() for each in house.state.rglob("*") if each.is_file())
+    assert key not in kept
+
+
+def test_a_server_of_another_authority_gets_no_token(house: Gatehouse, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[bytes] = []
+    plain = ask
+
+    def watched(url: str, context: Any, method: str, path: str, body: bytes | None = None, timeout: float = 20.0) -> Any:
+        sent.append(body or b"")
+        return plain(url, context, method, path, body, timeout)
+
+    monkeypatch.setattr(joining, "ask", watched)
+    other = Authority.open(tmp_path / "other", ["127.0.0.1"], time.time())
+    with pytest.raises(NotAllowed, match="shows another authority") as told:
+        join(state, house.url, other.fingerprint, "mjoin_secret_secret", NODE)
+    assert "nothing was sent" in told.value.hint
+    assert sent == []
+    assert not folder_of(state).exists()
+
+
+def test_who_shows_our_authority_but_has_not_its_key_gets_no_token(house: Gatehouse, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server between shows the certificate that we ask for, and speaks TLS with one of its own."""
+    thief = Authority.open(tmp_path / "thief", ["127.0.0.1"], time.time())
+    with gatehouse(tmp_path / "between", authority=thief) as between:
+        seen: list[bytes] = []
+        monkeypatch.setattr(between.gate, "_authority", house.authority.authority)
+        monkeypatch.setattr(between.gate, "enrol", lambda *asked: seen.append(asked[0].body))
+        with pytest.raises(NotAllowed, match="is not the server whose authority is pinned"):
+            join(state, between.url, house.authority.fingerprint, house.mint(), NODE)
+        assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("server", "mark"),
+    [("http://h:1", "sha256:" + "a" * 64), ("https://h/x", "sha256:" + "a" * 64), ("https://h", "md5:1"), ("https://", "x"), ("https://h:x", "x")],
+)
+def test_what_is_no_address_or_fingerprint(state: Path, server: str, mark: str) -> None:
+    with pytest.raises(InputError) as told:
+        join(state, server, mark, "t", NODE)
+    assert told.value.hint
+
+
+def test_an_address_may_be_short() -> None:
+    assert [server_url(each) for each in ("h", "h:1", "https://h", "https://[::1]:5/")] == [
+        "https://h:7461",
+        "https://h:1",
+        "https://h:7461",
+        "https://[::1]:5",
+    ]
+
+
+def test_tokens_that_do_not_hold(house: Gatehouse, state: Path) -> None:
+    with pytest.raises(NotAllowed, match="not known") as told:
+        come(house, state, token="mjoin_x_y")
+    assert "muster agent token create" in told.value.hint
+    used = house.mint()
+    come(house, state.with_name("first"), NodeDoc(name="first", machine_id="m1"), used)
+    with pytest.raises(NotAllowed, match="used up"):
+        come(house, state, token=used)
+    short = house.mint(lasts=1)
+    house.off = 5
+    with pytest.raises(NotAllowed, match="expired"):
+        come(house, state, token=short)
+    house.off = 0
+    assert come(house, state).reporter == "agent@gpu-1", "the same key comes again, with another token"
+
+
+def test_a_name_that_is_taken_and_one_who_joined_already(house: Gatehouse, state: Path, tmp_path: Path) -> None:
+    come(house, state)
+    with pytest.raises(Conflict, match="joined already, with another key") as told:
+        come(house, tmp_path / "second")
+    assert "muster agent reenrol gpu-1" in told.value.hint
+    with pytest.raises(Conflict, match="this node joined https"):
+        come(house, state)
+
+
+def test_a_join_whose_answer_is_lost_can_be_said_again(house: Gatehouse, state: Path) -> None:
+    token = house.mint()
+    house.lose = "/v1/enrol"
+    with pytest.raises(Unavailable, match="does not answer"):
+        come(house, state, token=token)
+    house.lose = ""
+    assert post(come(house, state, token=token))[0] == 200
+    assert len(house.gate.members()) == 1
+
+
+@pytest.mark.parametrize("off", [-7200.0, 7200.0, 86_400.0 * 30])
+def test_a_clock_that_is_off_is_no_bar_while_certificates_hold(tmp_path: Path, state: Path, off: float) -> None:
+    with gatehouse(tmp_path / "server", off=off, authority=Authority.open(tmp_path / "a", ["127.0.0.1"], time.time())) as house:
+        member = come(house, state)
+        assert post(member)[0] == 200
+        assert abs(status(state)["clock_off"] - off) < 5
+        renew(state)
+        member.refused()
+        assert post(member)[0] == 200
+
+
+def test_a_clock_that_is_far_off_is_named(tmp_path: Path, state: Path) -> None:
+    with gatehouse(tmp_path / "server", off=400 * DAY) as house, pytest.raises(NotAllowed, match="the clock of this node is 345") as told:
+        come(house, state)
+    assert "NTP" in told.value.hint
+
+
+def test_a_server_of_another_age_or_none_at_all(house: Gatehouse, state: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("muster.wiring.gate_calls.SCHEMA", 0)
+    with pytest.raises(Unavailable, match="takes reports of schema 1 to 2") as told:
+        come(house, state)
+    assert "same version" in told.value.hint
+    with pytest.raises(Unavailable, match="does not answer"):
+        join(state, "https://127.0.0.1:1", house.authority.fingerprint, "t", NODE)
+    monkeypatch.undo()
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+    from threading import Thread
+
+    plain = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    thread = Thread(target=plain.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    with pytest.raises(Unavailable) as told:
+        join(state, f"https://127.0.0.1:{plain.server_address[1]}", house.authority.fingerprint, "t", NODE)
+    plain.shutdown()
+    thread.join()
+    plain.server_close()
+    assert "7461" in told.value.hint
+
+
+def test_a_token_is_asked_for_once_and_renewed_early_each_time_at_another_part_of_its_life(house: Gatehouse, state: Path) -> None:
+    member = come(house, state)
+    clock = 1000.0
+    member.mono = lambda: clock
+    first = member.headers()
+    held = member._held
+    assert held is not None
+    assert 0.7 * 3590 <= held.renew_at - clock <= 0.9 * 3600
+    clock = held.renew_at - 1
+    assert member.headers() == first
+    clock = held.renew_at + 1
+    house.off = 3000
+    assert member.headers() != first
+
+
+def test_while_the_server_is_away_the_old_token_serves_until_its_end(house: Gatehouse, state: Path) -> None:
+    member = come(house, state)
+    clock = 1000.0
+    member.mono = lambda: clock
+    first = member.headers()
+    house.lose = "/v1/token"
+    clock = 1000.0 + 0.95 * 3600
+    assert member.headers() == first
+    assert "does not answer" in member.trouble
+    assert status(state)["wrong"] == [member.trouble]
+    clock = 1000.0 + 3600
+    with pytest.raises(Unavailable):
+        member.headers()
+    house.lose = ""
+    with pytest.raises(Unavailable):
+        member.headers()
+    clock += 120
+    house.off = 100
+    assert member.headers() != first
+    assert (member.trouble, status(state)["wrong"]) == ("", [])
+
+
+def test_a_revoked_node_is_told_so_and_asks_seldom(house: Gatehouse, state: Path) -> None:
+    member = come(house, state)
+    assert post(member)[0] == 200
+    house.gate.revoke("gpu-1", "op", "", house.now())
+    assert post(member)[0] == 401
+    member.refused()
+    with pytest.raises(NotAllowed, match="was revoked") as told:
+        member.headers()
+    assert "muster agent reenrol gpu-1" in told.value.hint
+    before = time.monotonic()
+    for _ in range(1000):
+        with pytest.raises(NotAllowed):
+            member.headers()
+    assert time.monotonic() - before < 1.0, "no child, no request"
+    assert "was revoked" in status(state)["wrong"][0]
+
+
+def test_a_server_that_refuses_what_it_gave_is_not_asked_in_a_loop(house: Gatehouse, state: Path) -> None:
+    member = come(house, state)
+    for _ in range(3):
+        member.headers()
+        member.refused()
+    member.headers()
+    member.refused()
+    with pytest.raises(NotAllowed, match="does not take the access token that it gave"):
+        member.headers()
+
+
+def test_a_new_key_takes_the_place_of_the_old_one_while_the_agent_runs(house: Gatehouse, state: Path) -> None:
+    member = come(house, state)
+    headers = member.headers()
+    before = (folder_of(state) / "key").read_bytes()
+    renew(state)
+    assert (folder_of(state) / "key").read_bytes() != before
+    assert not (folder_of(state) / "key.new").exists()
+    assert post(member, headers=headers)[0] == 401
+    member._held = None
+    assert post(member)[0] == 200
+
+
+def test_a_renewal_whose_answer_is_lost_is_found_out(house: Gatehouse, state: Path) -> None:
+    member = come(house, state)
+    house.lose = "/v1/renew"
+    with pytest.raises(Unavailable):
+        renew(state)
+    house.lose = ""
+    assert (folder_of(state) / "key.new").exists()
+    member.refused()
+    assert post(member)[0] == 200, "the agent finds by itself that the server knows the new key"
+    assert not (folder_of(state) / "key.new").exists()
+    house.lose = "/v1/renew"
+    with pytest.raises(Unavailable):
+        renew(state)
+    house.lose = ""
+    assert renew(state).reporter == member.reporter
+    again = joined(state)
+    assert post(again)[0] == 200
+
+
+def test_it_leaves_and_comes_again(house: Gatehouse, state: Path) -> None:
+    come(house, state)
+    card, trouble = leave(state, tell=True)
+    assert (card.reporter, trouble, folder_of(state).exists()) == ("agent@gpu-1", "", False)
+    assert house.gate.members()[0].revoked_by == "agent@gpu-1"
+    assert post(come(house, state))[0] == 200
+    house.lose = "/v1/leave"
+    assert "does not answer" in leave(state, tell=True)[1]
+    with pytest.raises(NotFound):
+        leave(state, tell=True)
+    with pytest.raises(InputError, match="nobody has joined"):
+        joined(state)
+
+
+def test_a_clone_is_told_what_it_is(house: Gatehouse, state: Path, tmp_path: Path) -> None:
+    original = come(house, state)
+    original.boot_id = "boot-a"
+    assert post(original)[0] == 200
+    shutil.copytree(state, tmp_path / "copy")
+    copy = Membership.open(tmp_path / "copy", msgspec.structs.replace(NODE, machine_id="machine-copy"), "boot-b")
+    assert copy is not None
+    with pytest.raises(Conflict, match="joined on another machine") as told:
+        copy.headers()
+    assert "leave --keep-enrolment" in told.value.hint
+    leave(tmp_path / "copy", tell=False)
+    anew = come(house, tmp_path / "copy", NodeDoc(name="gpu-copy", machine_id="machine-copy", system="system-copy"))
+    assert post(anew, NodeDoc(name="gpu-copy", machine_id="machine-copy"))[0] == 200
+    assert post(original)[0] == 200
+
+
+def test_damage_is_said_and_can_be_left(house: Gatehouse, state: Path) -> None:
+    member = come(house, state)
+    (folder_of(state) / "key").chmod(0o644)
+    with pytest.raises(Unavailable, match="read by others"):
+        member.headers()
+    (folder_of(state) / "key").unlink()
+    again = Membership.open(state)
+    assert again is not None
+    with pytest.raises(Unavailable, match="there is no key"):
+        again.headers()
+    (folder_of(state) / "ca.pem").write_bytes(b"x")
+    again = Membership.open(state)
+    assert again is not None
+    with pytest.raises(Unavailable, match="pinned authority cannot be read"):
+        again.headers()
+    (folder_of(state) / "membership.json").write_bytes(b"{")
+    with pytest.raises(Unavailable, match="cannot be read"):
+        Membership.open(state)
+    with pytest.raises(Unavailable, match="it is gone"):
+        leave(state, tell=True)
+    assert not folder_of(state).exists()
+
+
+def test_status_of_one_who_never_joined(state: Path) -> None:
+    told = status(state)
+    assert (told["joined"], told["spool_reports"], told["wrong"]) == (False, 0, [])
+
+
+def test_the_token_comes_from_where_it_was_put(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(" T \n")
+    assert token_text("T", None, str) == "T"
+    assert token_text(None, str(tmp_path / "t"), str) == "T"
+    assert token_text("-", None, lambda: "T\n") == token_text(None, "-", lambda: "T\n") == "T"
+    for given, file in ((None, None), ("T", "f"), (None, str(tmp_path / "none"))):
+        with pytest.raises(InputError):
+            token_text(given, file, str)
+
+
+def test_the_secrets_are_in_no_argument_and_no_message(
+    house: Gatehouse, state: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[Any] = []
+    plain = subprocess.run
+
+    def watched(*words: Any, **more: Any) -> Any:
+        commands.append((words[0], more.get("env")))
+        return plain(*words, **more)
+
+    monkeypatch.setattr(subprocess, "run", watched)
+    monkeypatch.setenv("MUSTER_TOKEN", "canary-of-the-environment")
+    token = house.mint()
+    member = come(house, state, token=token)
+    access = member.headers()["Authorization"].removeprefix("Bearer ")
+    key = (folder_of(state) / "key").read_text().split("\n")[1]
+    troubles = []
+    for deed in (lambda: come(house, state.with_name("x"), token=token), lambda: join(state, "https://127.0.0.1:1", house.authority.fingerprint, token, NODE)):
+        with pytest.raises(MusterError) as error:
+            deed()
+        troubles.append(f"{error.value.message} {error.value.hint}")
+    said = json.dumps(commands) + caplog.text + "".join(troubles) + json.dumps(status(state))
+    assert len(commands) >= 2
+    for secret in (token, token.split("_")[2], access, key, "canary-of-the-environment"):
+        assert secret not in said
+
+
+def test_a_stranger_of_the_node_finds_no_secret_among_its_processes(house: Gatehouse, state: Path) -> None:
+    """While a node joins by the token on stdin, nothing in the process list has it."""
+    token = house.mint()
+    code = "import sys; from muster.wiring.joining import join, token_text; from muster.wire.report import NodeDoc; from pathlib import Path; "
+    code += "join(Path(sys.argv[1]), sys.argv[2], sys.argv[3], token_text('-', None, sys.stdin.readline), NodeDoc(name='gpu-1'))"
+    words = [sys.executable, "-c", code, str(state), house.url, house.authority.fingerprint]
+    child = subprocess.Popen(words, stdin=subprocess.PIPE, text=True)
+    assert child.stdin is not None
+    child.stdin.write(token + "\n")
+    child.stdin.close()
+    seen = ""
+    while child.poll() is None:
+        for each in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                seen += each.read_bytes().decode("utf-8", "replace")
+            except OSError:
+                continue
+    assert child.returncode == 0
+    assert house.authority.fingerprint in seen, "it was looked at while it ran"
+    assert token.split("_")[2] not in seen
+
+
+def test_the_agent_stays_light() -> None:
+    heavy = "{'cryptography','joserfc','sqlalchemy','pydantic','click','structlog','httpx2','numpy'}"
+    code = f"import sys, muster.wiring.joining; print({heavy} & {{name.partition('.')[0] for name in sys.modules}})"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()"
+
+
+def test_requests_that_are_none_are_told_so(house: Gatehouse) -> None:
+    context = pinned(house.authority.authority())
+    for method, path, body, status_ in (
+        ("GET", "/v1/enrol", None, 404), ("POST", "/v1/enrol", b"\xc1", 400), ("POST", "/v1/token", b"x" * 70_000, 400), ("POST", "/v1/authority", b"", 404),
+    ):  # fmt: skip
+        told = ask(house.url, context, method, path, body)
+        assert (told.status, "code" in json.loads(told.body)) == (status_, True)
