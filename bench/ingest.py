@@ -2,7 +2,7 @@
 """Ingest: what a server pays for 100,000 cards x 40 fields in rounds of 10 s, 1,250 reports a second, beside VictoriaMetrics with the same values and pacing.
 
     python bench/ingest.py                  our listener alone (its writer only decodes and counts), then VictoriaMetrics
-    python bench/ingest.py --server         `muster server`, 12,500 connections, then VictoriaMetrics; --tls, --postgres
+    python bench/ingest.py --server         `muster server`, 12,500 connections over TLS, then VictoriaMetrics; --postgres
     python bench/ingest.py --cards 10000    a tenth of the site, at a tenth of the rate
 
 Prints each figure with its limit; results go to bench/results/ingest.json, too. Processor time is of all processes of a server, by /proc.
@@ -153,28 +153,22 @@ def listeners(told: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
 
 
 def server(told: argparse.Namespace, folder: Path, held: ExitStack) -> list[dict[str, Any]]:
-    """`muster server` as a user starts it, with enrolled reporters."""
+    """`muster server` as a user starts it, with enrolled reporters over TLS."""
     port = peers.free_port()
-    settings = dict(each.split("=", 1) for each in told.setting)
-    settings.setdefault("MUSTER_INGEST_PORT", str(port))
-    both, ca = certificate(folder)
-    if told.tls:
-        (folder / "key.pem").write_bytes(Path(both).read_bytes())
-        (folder / "key.pem").chmod(0o600)
-        settings |= {"MUSTER_TLS_CERTIFICATE": ca, "MUSTER_TLS_KEY": str(folder / "key.pem")}
+    settings = {"MUSTER_INGEST_PORT": str(port), **dict(each.split("=", 1) for each in told.setting)}
     database = None
     if told.postgres:
-        database, url = peers.postgresql(folder)
+        database, settings["MUSTER_DATABASE"] = peers.postgresql(folder)
         held.enter_context(running(database))
-        settings |= {told.postgres: url}
-    peer = held.enter_context(running(peers.muster(folder, told.option, settings, port, database)))
-    peer.tls = ca if told.tls else ""
+    peer = held.enter_context(running(peers.muster(folder, told.option, settings, port)))
+    peer.name += " on PostgreSQL" if database else ""
+    peer.beside = [database] if database else []
     join, mark = peers.join_token(folder, told.nodes)
+    peer.tls, peer.tokens = str(folder / "ca.pem"), str(folder / "tokens")
+    Path(peer.tls).write_bytes(members.authority(port))
     before = peer.cpu()
     took = members.join_all(port, peer.tls, mark, join, told.nodes, folder / "tokens")
     print(f"{told.nodes} nodes joined in {took:.0f} s, {peer.cpu() - before:.1f} CPU-s of the server", flush=True)
-    peer.tokens = str(folder / "tokens")
-    peer.name += " on PostgreSQL" if told.postgres else ""
     found = measure(peer, told, min(told.connections[-1], told.nodes), told.rounds + 4, first=True)
     show(found, bound=True)
     return [found]
@@ -197,10 +191,9 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("--peer-connections", type=int, default=125)
     found.add_argument("--saturate", type=float, default=0.0, metavar="SECONDS", help="before the paced rounds, as fast as it is taken")
     found.add_argument("--server", action="store_true", help="`muster server` instead of the listener alone")
-    found.add_argument("--tls", action="store_true", help="the server's connections over TLS")
     found.add_argument("--option", action="append", default=[], help="a further word of `muster server`")
     found.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="environment of `muster server`")
-    found.add_argument("--postgres", nargs="?", const="MUSTER_STORE", metavar="SETTING", help="a database in PostgreSQL; its URL goes into this setting")
+    found.add_argument("--postgres", action="store_true", help="the server's store in PostgreSQL, whose processes count, too")
     found.add_argument("--no-ours", action="store_true", help="leave ours out")
     found.add_argument("--no-peer", action="store_true", help="leave VictoriaMetrics out")
     found.add_argument("--results", type=Path, default=HERE / "results" / "ingest.json")

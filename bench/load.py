@@ -82,6 +82,8 @@ class Line(asyncio.Protocol):
         if not self._ready.done():
             self._ready.set_exception(exc or ConnectionError("closed while it was opened"))
             self._ready.exception()
+        elif self.waiting:
+            self.load.again(self)
 
     def send(self, request: bytes, due: float) -> None:
         """Sends one request that was due at that time."""
@@ -178,17 +180,18 @@ class Load:
         line = self.lines[node % len(self.lines)]
         self.outstanding += 1
         if not line.open and not line.busy:
-            self._again(node % len(self.lines), (node, due))
+            line.waiting.append((node, due))
+            self.again(line)
         elif line.busy:
             line.waiting.append((node, due))
         else:
             line.send(self.fleet.request(node), due)
 
-    def _again(self, number: int, first: tuple[int, float]) -> None:
+    def again(self, old: Line) -> None:
         """Opens a connection anew that the server has closed; what is due on it waits."""
-        old, new = self.lines[number], Line(self, self.context)
-        new.waiting.extend([*old.waiting, first])
-        new.busy, self.lines[number] = True, new
+        new = Line(self, self.context)
+        new.waiting = old.waiting
+        new.busy, self.lines[self.lines.index(old)] = True, new
 
         async def opened() -> None:
             await self.loop.create_connection(lambda: new, self.told.host, self.told.port)

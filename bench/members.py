@@ -32,14 +32,13 @@ def _connection(port: int, context: ssl.SSLContext | None) -> http.client.HTTPCo
     return http.client.HTTPSConnection("localhost", port, timeout=60, context=context)
 
 
-def authority(port: int, *, tls: bool) -> AuthorityDoc:
-    """Who the server says it is; on loopback it is believed."""
-    context = ssl._create_unverified_context() if tls else None
-    connection = _connection(port, context)
+def authority(port: int) -> bytes:
+    """The certificate of the server's authority, PEM, as it shows it; on loopback it is believed."""
+    connection = _connection(port, ssl._create_unverified_context())
     connection.request("GET", "/v1/authority")
     found = msgspec.msgpack.decode(connection.getresponse().read(), type=AuthorityDoc)
     connection.close()
-    return found
+    return found.authority
 
 
 def _asked(connection: http.client.HTTPConnection, path: str, asking: Asking, key: Ed25519PrivateKey) -> bytes:

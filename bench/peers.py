@@ -83,10 +83,12 @@ class Peer:
     tls: str = ""
     tokens: str = ""
     log: str = ""
+    beside: list[Peer] = field(default_factory=list)
+    """Servers that it needs; what they cost is its cost."""
 
     def pids(self) -> list[int]:
         """All its processes."""
-        return [each for process in self.processes for each in family(process.pid)]
+        return [each for peer in (self, *self.beside) for process in peer.processes for each in family(process.pid)]
 
     def cpu(self) -> float:
         """Seconds so far."""
@@ -140,13 +142,20 @@ def victoria_metrics(folder: Path) -> Peer:
     if binary is None:
         raise SystemExit("victoria-metrics is not installed (Debian: victoria-metrics)")
     port, log = free_port(), folder / "victoria-metrics.log"
-    command = [binary, f"-storageDataPath={folder / 'vm'}", f"-httpListenAddr=127.0.0.1:{port}", "-retentionPeriod=1", "-http.idleConnTimeout=15m"]
+    command = [
+        binary,
+        f"-storageDataPath={folder / 'vm'}",
+        f"-httpListenAddr=127.0.0.1:{port}",
+        "-retentionPeriod=1",
+        "-http.idleConnTimeout=15m",
+        "-http.connTimeout=24h",
+    ]
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out)
     return _ready(Peer("VictoriaMetrics", port, [process], kind="prometheus", log=str(log)), f"http://127.0.0.1:{port}/health")
 
 
-def muster(folder: Path, options: Sequence[str], settings: dict[str, str], port: int, database: Peer | None = None) -> Peer:
+def muster(folder: Path, options: Sequence[str], settings: dict[str, str], port: int) -> Peer:
     """`muster server` with an empty store in the folder, as a user starts it; ``options`` are further words of its command line."""
     runtime, log = folder / "run", folder / "server.log"
     runtime.mkdir(mode=0o700)
@@ -160,8 +169,6 @@ def muster(folder: Path, options: Sequence[str], settings: dict[str, str], port:
             peer.stop()
             raise SystemExit(f"muster server does not start:\n{log.read_text(errors='replace')[-2000:]}")
         time.sleep(0.05)
-    if database is not None:
-        peer.processes.insert(0, database.processes[0])
     return peer
 
 

@@ -11,7 +11,7 @@ def main() -> None:
     """Runs the command line."""
     from muster.interfaces.cli.main import run
 
-    sys.exit(run(door=_api))
+    sys.exit(run(door=_api, ingest=_reporters))
 
 
 def _api(desk: Any) -> Any:
@@ -19,6 +19,13 @@ def _api(desk: Any) -> Any:
     from muster.interfaces.api.app import build
 
     return build(desk)
+
+
+def _reporters(*parts: Any) -> Any:
+    """The door of reporters that `muster server` opens, on a gate, an intake, a clock, a TLS context and the settings."""
+    from muster.interfaces.ingest.opened import reporters
+
+    return reporters(*parts)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tests.collect.world import source
 
 from muster.collect.chain import ABSENT, Chains, Word, word
-from muster.collect.pace import IDLE_FACTOR
+from muster.collect.pace import IDLE_S
 from muster.domain.model.attributes import Level
 from muster.domain.model.observation import Interpretation, Observation, Subject
 from muster.domain.model.reading import Absent, Known, Why
@@ -61,7 +61,7 @@ def test_each_at_its_own_cadence() -> None:
     assert due(chains, words, 10) == ["lead"]
     assert due(chains, words, 60) == ["lead", "third"]
     assert chains.next_at({SourceId(k): v for k, v in words.items()}, 0) == 10
-    assert chains.next_at({SourceId(k): v for k, v in words.items()}, 0, idle=["acme"]) == 10 * IDLE_FACTOR
+    assert chains.next_at({SourceId(k): v for k, v in words.items()}, 0, idle=["acme"]) == IDLE_S
     assert chains.next_at({}, 0, busy=["acme"]) == float("inf")
 
 

@@ -6,9 +6,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-import threading
-from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -16,7 +14,7 @@ import pytest
 from tests.collect.world import Hands
 
 from muster.collect.delivery import LONGEST_WAIT_S, TRIES, Delivery
-from muster.collect.post import Address, Fate, Posted, Poster, address, discover, judged
+from muster.collect.post import Address, Fate, Posted, address, discover, judged
 from muster.collect.reports import Identity, Reports
 from muster.collect.spool import ASIDES, Limits, Spool
 from muster.domain.model.errors import InputError, Unavailable
@@ -314,50 +312,3 @@ def test_the_server_of_this_machine_is_found(tmp_path: Path) -> None:
     assert discover(env(url="http://127.0.0.1:7", socket="", pid=2**22 + 5), tmp_path) is None
     (tmp_path / "server.json").write_text("{half")
     assert discover({"XDG_RUNTIME_DIR": str(tmp_path)}, tmp_path) is None
-
-
-@pytest.fixture
-def listener() -> Iterator[tuple[str, list[tuple[str, Mapping[str, str], bytes]]]]:
-    """A server of the standard library on loopback that answers 200."""
-    got: list[tuple[str, Mapping[str, str], bytes]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            got.append((self.path, dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b'{"answer": "applied"}')
-
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/base/readyz" else 503)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", got
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_posts_over_http(listener: tuple[str, list[tuple[str, Mapping[str, str], bytes]]]) -> None:
-    url, got = listener
-
-    assert Poster(lambda: address(f"{url}/base"), token="t0k")(b"report") == Posted(Fate.TAKEN, "applied")
-    assert got[0][0] == "/base/api/v1/reports"
-    assert got[0][1]["Authorization"] == "Bearer t0k"
-    assert got[0][2] == b"report"
-    assert Poster(lambda: address(f"{url}/base")).well()
-    assert not Poster(lambda: address(url)).well()
-    assert not Poster(lambda: Address("http://127.0.0.1:9")).well()
-    assert not Poster(lambda: None).well()
-
-
-def test_a_server_that_is_not_there_is_asked_later(tmp_path: Path) -> None:
-    assert Poster(lambda: None)(b"").fate is Fate.LATER
-    assert Poster(lambda: Address("http://localhost", str(tmp_path / "no.sock")))(b"").fate is Fate.LATER
-    assert Poster(lambda: Address("http://127.0.0.1:9"))(b"").fate is Fate.LATER

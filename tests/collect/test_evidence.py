@@ -63,17 +63,36 @@ def test_evidence_keeps_to_its_hour() -> None:
     assert evidence.attach(listing(memory_total=Known(4096)), lambda: [capture(b"12345678")], 3700)
 
 
-def test_the_ring_drops_the_oldest() -> None:
-    ring = Ring(budget=300)
-    docs = [to_capture_doc(capture(hashlib.sha512(bytes([n])).digest() * 2), 0) for n in range(4)]
-    for doc in docs:
-        ring.keep(doc)
+def test_equal_lanes_need_no_second_look() -> None:
+    evidence = Evidence()
+    doc = listing(memory_total=Known(1024))
+    evidence.attach(doc, lambda: [capture(b"1024")], 0, lane=b"facts")
 
-    assert ring.size <= 300
-    assert ring.get(docs[0].digest) is None
-    assert ring.get(docs[-1].digest) == docs[-1]
-    ring.keep(docs[-1])
-    assert ring.size <= 300
+    def never() -> list[Capture]:
+        raise AssertionError("asked for captures")
+
+    again = listing(memory_total=Known(1024))
+    assert evidence.attach(again, never, 10, lane=b"facts") == []
+    assert evidence.attach(listing(memory_total=Known(1024), power_draw=Known(3)), never, 10, lane=b"other") == []
+    assert again.capture == doc.capture
+
+
+def test_what_happened_has_evidence_though_no_fact_changed() -> None:
+    evidence = Evidence()
+    empty = to_listing_doc(source("a"), Interpretation(outcome=Outcome.NO_DEVICES), Seeing(at=1.0))
+    sent = evidence.attach(empty, lambda: [capture(b"it fell")], 0, happened=True)
+
+    assert [each.payload for each in sent] == [b"it fell"]
+    assert empty.capture == sent[0].digest
+    assert evidence.ring.get(empty.capture) == sent[0]
+
+
+def test_evidence_over_budget_stays_here_and_is_named() -> None:
+    evidence = Evidence(per_hour=3)
+    doc = listing(memory_total=Known(1024))
+
+    assert evidence.attach(doc, lambda: [capture(b"12345")], 0) == []
+    assert evidence.ring.get(doc.capture) is not None
 
 
 def test_a_large_capture_is_cut_and_says_so() -> None:

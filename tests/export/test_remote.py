@@ -122,6 +122,15 @@ def test_all_ends_when_there_is_nothing_to_tell() -> None:
     assert list(lines.told([], T0 + 199)) == []
 
 
+def test_an_end_comes_after_the_last_sample_when_a_clock_goes_back() -> None:
+    lines = Lines()
+    power(lines, fleet(card(1, watts(5, 20))), T0 + 21)
+    ended = power(lines, fleet(), T0 + 9)
+
+    assert is_end(ended[card(1).id][0])
+    assert ended[card(1).id][1] == ms(20) + 1
+
+
 def test_ends_are_forgotten_after_an_hour() -> None:
     lines = Lines()
     power(lines, fleet(card(1, watts(5, 0))), T0 + 1)

@@ -3,20 +3,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
-from tests.export.fleets import ABSENT, T0, card, fleet, fleets, large, told
+from tests.export.fleets import ABSENT, SEEN, T0, card, fleet, fleets, large, told
 from tests.export.tools import needed
 
 from muster.export.exposition import text
 from muster.export.families import READINGS, families
 from muster.export.fleet import Fleet, Node, Part, Source
+from muster.export.fleet import read as read_fleet
 from muster.export.series import Names, points
+from muster.export.shards import Shard
 from muster.formats.prometheus import Sample, samples
 
 EVERY = frozenset(READINGS)
@@ -194,3 +198,28 @@ def test_a_page_of_two_thousand_cards_is_quick() -> None:
     assert body.count("\n") == series + 2 * len({line.split()[2] for line in body.splitlines() if line.startswith("# TYPE")})
     print(f"{series} series, {len(body)} bytes in {took * 1000:.0f} ms of CPU")
     assert took < 1.0
+
+
+def test_a_source_that_was_removed_is_gone() -> None:
+    sources = [{"id": f"s-{state}", "source": state, "node": "n1", "node_id": "n-1", "state": state, "last_at": SEEN} for state in ("ok", "removed", "silent")]
+
+    class Sources:
+        """An API that knows sources alone."""
+
+        def __call__(self, path: str, query: Mapping[str, str]) -> bytes:
+            return json.dumps({"items": sources if path == "/sources" else [], "next": None, "at": SEEN, "findings": {}}).encode()
+
+        def lines(self, path: str, query: Mapping[str, str]) -> None:
+            return None
+
+    told_ = read(read_fleet(Sources(), Shard(), EVERY))
+
+    assert found(told_, "muster_source_last_seen_timestamp_seconds", source="removed") == []
+    assert len(found(told_, "muster_source_last_seen_timestamp_seconds")) == 2
+    assert found(told_, "muster_source_state", source="silent", state="silent") == [1]
+
+
+def test_what_is_not_said_is_no_label() -> None:
+    (about,) = [each.labels for each in read(fleet(card(1, slot=None, vendor="", address=None))) if each.name == "muster_card_info"]
+
+    assert {"slot", "vendor", "address", "index", "driver"} & about.keys() == set()

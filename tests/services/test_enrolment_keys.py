@@ -172,3 +172,14 @@ def test_a_chassis_that_was_replaced_is_taken_note_of(site: tuple[Enrolment, Any
 
 def test_the_fingerprint_in_a_proof_is_the_servers(gate: Enrolment) -> None:
     assert gate.where().fingerprint == SERVER
+
+
+def test_a_key_that_was_copied_to_another_machine_joins_nothing(gate: Enrolment) -> None:
+    token = mint(gate, uses=2)
+    node = Node(doc("gpu-1"))
+    node.joins(gate, token)
+    with pytest.raises(Conflict, match="on another machine") as told:
+        Node(doc("gpu-1", machine="copy"), node.key).joins(gate, token)
+    assert "leave --keep-enrolment" in told.value.hint
+    with pytest.raises(Conflict, match="joined already, as agent@gpu-1"):
+        node.joins(gate, mint(gate))

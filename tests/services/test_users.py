@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from muster.domain.model.access import Grade, Part, User
 from muster.domain.model.errors import Conflict, InputError, NotAllowed, NotFound, Unavailable
 from muster.services.users import COARSE_S, ENDED_S, KNOWN_S, PREFIX, Tokens
+from muster.services.users_near import NearTokens
 from muster.services.users_oidc import Person
 from muster.spi.users import NewToken
 from muster.store import open_store
@@ -26,9 +29,15 @@ ROOT = User(name="root", grade=Grade.ADMIN, via="local")
 DAY = 86_400.0
 
 
+@pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.slow)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where the store is: what holds for one database holds for the other."""
+    return tmp_path / "roll.sqlite" if request.param == "file" else str(request.getfixturevalue("postgres_store_url"))
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    found = open_store(tmp_path / "roll.sqlite")
+def store(place: Path | str) -> Iterator[Store]:
+    found = open_store(place)
     yield found
     found.close()
 
@@ -49,7 +58,7 @@ def test_a_token_lets_its_user_in(tokens: Tokens, store: Store) -> None:
     assert len(secret) == len(PREFIX) + 43
     assert tokens.user(secret, T0) == User(name="ann", grade=Grade.VIEWER, via="token", token=row.id, nodes=("rack1-*",), reads=frozenset({Part.ROLL}))
     entry = store.reader.audit()[0]
-    assert (entry["by"], entry["what"], entry["asked_by"], entry["tokens"][0]["id"]) == ("root", "create_token", "local", row.id)
+    assert (entry["by"], entry["what"], entry["asked_by"], entry["tokens"][0]["id"]) == ("root", "create_token", "local root", row.id)
     assert store.verify().broken is None
 
 
@@ -59,8 +68,9 @@ def test_two_secrets_are_never_one(tokens: Tokens) -> None:
     assert len(secrets) == 200
 
 
-def test_the_store_has_a_digest_and_no_secret(tokens: Tokens, store: Store, tmp_path: Path) -> None:
-    _, secret = tokens.create(viewer(), ROOT, T0)
+def test_the_store_has_a_digest_and_no_secret(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "roll.sqlite")
+    _, secret = Tokens(store.users, os.urandom).create(viewer(), ROOT, T0)
     store.close()
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
@@ -230,17 +240,43 @@ def test_nothing_changes_when_the_audit_cannot_be_written(tokens: Tokens, store:
     tokens.create(viewer("kept"), ROOT, T0)
     with store.connections.transaction() as session:
         session.execute(spoil)
-    with pytest.raises((Unavailable, sqlite3.Error)):
+    with pytest.raises((Unavailable, sqlite3.Error, psycopg.Error)):
         tokens.create(viewer("new"), ROOT, T0)
-    with pytest.raises((Unavailable, sqlite3.Error)):
+    with pytest.raises((Unavailable, sqlite3.Error, psycopg.Error)):
         tokens.revoke("kept", ROOT, T0)
 
     assert [(row.name, row.revoked_at) for row in store.users.tokens()] == [("kept", None)]
 
 
-def test_who_lost_the_lease_changes_no_token(tokens: Tokens, store: Store, tmp_path: Path) -> None:
-    other = open_store(tmp_path / "roll.sqlite")
+def test_who_lost_the_lease_changes_no_token(tokens: Tokens, place: Path | str) -> None:
+    other = open_store(place)
     assert other.lease.acquire("other", 0.0)
     with pytest.raises(Unavailable, match="written by other"):
         tokens.create(viewer(), ROOT, T0)
     other.close()
+
+
+def test_a_door_of_its_own_reads_and_lets_the_writer_change(tmp_path: Path) -> None:
+    path = tmp_path / "roll.sqlite"
+    writing, reading = open_store(path), open_store(path)
+    far = Tokens(writing.users, os.urandom, Door())
+    near = NearTokens(Tokens(reading.users, os.urandom, Door()), far)
+    row, secret = near.create(viewer(), ROOT, T0)
+
+    assert near.user(secret, T0).token == row.id
+    assert [each.id for each in near.tokens(T0)] == [row.id]
+    near.flush(T0)
+    far.flush(T0)
+    assert writing.users.tokens()[0].used_at == T0
+    near.revoke("ann", ROOT, T0)
+    with pytest.raises(NotAllowed, match="revoked"):
+        near.user(secret, T0)
+    _, session = near.sign_in("proof", "", T0)
+    near.sign_out(near.user(session, T0), T0)
+    with pytest.raises(NotAllowed, match="revoked"):
+        near.user(session, T0)
+    assert near.issuer() == far.issuer()
+    assert pickle.loads(pickle.dumps((row, ROOT, viewer()))) == (row, ROOT, viewer())
+    assert [entry["what"] for entry in reading.reader.audit()] == ["sign_out", "sign_in", "revoke_token", "create_token"]
+    for each in (reading, writing):
+        each.close()

@@ -22,14 +22,15 @@ FIRST = "0001"
 
 
 def made(place: Path | str, revision: str = FIRST) -> None:
-    """A store with the tables of an old version and rows in them."""
+    """A store that the first version filled, brought on to ``revision``."""
     connections = connect(place)
     config = Config()
     config.set_main_option("script_location", "muster.store:migrations")
     with connections.writing.begin() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+        command.upgrade(config, FIRST)
         _filled(connection)
+        command.upgrade(config, revision)
     connections.close()
 
 

@@ -87,7 +87,7 @@ def test_what_is_new_knows_what_is_old(place: Path | str) -> None:
 
 
 def test_each_step_by_itself_ends_at_the_same_tables(place: Path | str) -> None:
-    assert [each.revision for each in looking.pending(place)[1]][0] == "0002"
+    assert looking.pending(place)[1][0].revision == "0002"
     open_store(place).close()
 
     assert looking.pending(place) == (HEAD, [])

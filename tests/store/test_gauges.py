@@ -94,10 +94,38 @@ def test_a_new_layout_holds_from_where_it_stands_in_the_batch(store: Store) -> N
     first, second = layout(), layout(cards=("c2", "c1"), keys=("power.draw",), since=70.0, before=1)
     store.writer.commit(Batch(at=1.0, layouts=[first, second], heard=[heard(60.0, 300.0, 7.0), heard(70.0, 1.0, 2.0)]))
 
-    assert told(store) == {("c2", "power.draw"): (1, 70.0), ("c1", "power.draw"): (2, 70.0)}
+    left = {("c1", "errors.memory.corrected"): (7, 60.0)}
+    assert told(store) == {("c2", "power.draw"): (1, 70.0), ("c1", "power.draw"): (2, 70.0), **left}
     assert minutes(store) == [(60, 2, 302.0, 2.0, 300.0, 2.0)]
     assert minutes(store, key="errors.memory.corrected") == [(60, 1, 7.0, 7.0, 7.0, 7.0)]
-    assert told(store, at=65.0) == {("c1", "power.draw"): (300, 60.0), ("c1", "errors.memory.corrected"): (7, 60.0)}
+    assert told(store, at=65.0) == {("c1", "power.draw"): (300, 60.0), **left}
+    assert told(store, at=75.0) == told(store)
+
+
+def test_a_new_layout_goes_on_with_the_numbers_it_knows(store: Store) -> None:
+    store.writer.commit(Batch(at=1.0, layouts=[layout()], heard=[heard(60.0, 300.0, 7.0), heard(130.0, 310.0, 8.0)]))
+    store.writer.load()
+    store.writer.commit(Batch(at=2.0, layouts=[layout(keys=("errors.memory.corrected", "power.draw"), since=140.0)]))
+    assert told(store) == {("c1", "power.draw"): (310, 130.0), ("c1", "errors.memory.corrected"): (8, 130.0)}
+
+    store.writer.commit(Batch(at=3.0, heard=[heard(125.0, 6.0, 250.0), heard(140.0, NAN, 320.0), heard(65.0, 1.0, 200.0)]))
+    assert told(store) == {("c1", "power.draw"): (320, 140.0), ("c1", "errors.memory.corrected"): (8, 130.0)}
+    assert minutes(store) == [(60, 2, 500.0, 200.0, 300.0, 200.0), (120, 3, 880.0, 250.0, 320.0, 320.0)]
+    seal(store, 1e6)
+    store.writer.commit(Batch(at=4.0, heard=[heard(200.0, 9.0, 330.0)]))
+    seal(store, 1e6)
+    assert minutes(store, key="errors.memory.corrected") == [(60, 2, 8.0, 1.0, 7.0, 1.0), (120, 2, 14.0, 6.0, 8.0, 8.0), (180, 1, 9.0, 9.0, 9.0, 9.0)]
+
+
+def test_a_number_that_a_layout_leaves_out_stands_with_its_age_until_a_newer_word(store: Store) -> None:
+    store.writer.commit(Batch(at=1.0, cards=[card("c1"), card("c2")], layouts=[layout(cards=("c1", "c2"))], heard=[heard(60.0, 1.0, 2.0, 3.0, 4.0)]))
+    store.writer.commit(Batch(at=2.0, gone={"c2": "c1"}))
+    store.writer.commit(Batch(at=3.0, layouts=[layout(keys=("fan.speed",), since=70.0)], heard=[heard(70.0, 0.5)]))
+    assert told(store, cards=["c1"]) == {("c1", "power.draw"): (3, 60.0), ("c1", "errors.memory.corrected"): (4, 60.0), ("c1", "fan.speed"): (0.5, 70.0)}
+
+    store.writer.commit(Batch(at=4.0, layouts=[layout(since=80.0)], heard=[heard(80.0, 5.0, NAN)]))
+    assert told(store) == {("c1", "power.draw"): (5, 80.0), ("c1", "errors.memory.corrected"): (4, 60.0), ("c1", "fan.speed"): (0.5, 70.0)}
+    assert minutes(store) == [(60, 3, 9.0, 1.0, 5.0, 5.0)]
 
 
 def test_one_number_may_be_of_several_columns(store: Store) -> None:
@@ -152,18 +180,24 @@ def test_minutes_of_words_and_of_rounds_are_one_answer(store: Store) -> None:
 
 def test_a_starting_writer_finds_its_sources(store: Store) -> None:
     assert store.writer.load().next_slot == 1
-    store.writer.commit(Batch(at=1.0, layouts=[layout(), layout(7, ("c2",))], regions={"1": "east", "7": "west", "c1": "east"}))
+    first = layout(promise=180.0, bounds=b"bounds", node_names=("host", "machine", ""))
+    store.writer.commit(Batch(at=1.0, layouts=[first, layout(7, ("c2",))], regions={"1": "east", "7": "west", "c1": "east"}))
     full = heard(60.0, 1.5, 2.0, incarnation="i1", sequence=4, facts=b"digest")
-    store.writer.commit(Batch(at=2.0, heard=[full, replace(full, at=70.0, again=True, sequence=5, facts=b"")]))
+    store.writer.commit(Batch(at=2.0, heard=[full, replace(full, at=70.0, received_at=71.0, again=True, sequence=5, facts=b"")]))
     loaded = store.writer.load()
     one, seven = loaded.slots
 
     assert loaded.next_slot == 8
     assert (one.slot, one.node, one.source, one.reporter, one.region) == (1, "n1", "s1", "r1", "east")
-    assert (one.at, one.received_at, one.incarnation, one.sequence, one.again_at, one.facts) == (70.0, 61.0, "i1", 5, 70.0, b"digest")
+    assert (one.at, one.received_at, one.incarnation, one.sequence, one.again_at, one.facts) == (60.0, 71.0, "i1", 5, 70.0, b"digest")
+    assert (one.promise, one.bounds, one.node_names, one.width) == (180.0, b"bounds", ("host", "machine", ""), 2)
     assert one.numbers == full.numbers
     assert (seven.slot, seven.at, seven.again_at, seven.region) == (7, -math.inf, None, "west")
     assert store.gauges.again() == {("n1", "s1"): (60.0, 70.0)}
+
+    store.writer.commit(Batch(at=2.0, folded_to={1: 65.0, 99: 1.0}))
+    assert [(slot.at, slot.again_at) for slot in store.writer.load().slots] == [(65.0, 70.0), (-math.inf, None)]
+    assert store.gauges.again() == {("n1", "s1"): (65.0, 70.0)}
 
     store.writer.commit(Batch(at=3.0, heard=[heard(80.0, 1.0, 1.0)], united={"east": "west"}))
     assert [(slot.again_at, slot.region) for slot in store.writer.load().slots] == [(None, "west"), (None, "west")]

@@ -29,8 +29,9 @@ from muster.services.inventory import Inventory
 from muster.wire.report import CaptureDoc, pack
 from muster.wiring import holds
 from muster.wiring.discovery import Found, announce, read, withdraw
-from muster.wiring.server import Server, serve, wall_clock
+from muster.wiring.server import Server, serve
 from muster.wiring.settings import ServerSettings, load_settings
+from muster.wiring.writing import wall_clock
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ class Evidence:
     """Remembers on which captures the facts of each source rest, and says which of them the server lacks."""
 
     def __init__(self, ring: Ring | None = None, per_hour: int = PER_HOUR, clock: Clock = STILL) -> None:
-        self.ring = ring or Ring()
+        self.ring = Ring() if ring is None else ring
         self._per_hour = per_hour
         self._clock = clock
         self._rests: dict[str, _Rest] = {}

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import ssl
 
 REPORTS = "/api/v1/reports"
+MEMBERS = "/v1/reports"
+"""The same at the listener of those that have joined."""
 READY = "/readyz"
 VERSION = "/version"
 TIMEOUT_S = 20.0
@@ -204,7 +206,8 @@ class Poster:
 
     def _exchanged(self, where: Address, report: ReportDoc, known: Mapping[str, str]) -> Answered:
         body = pack(report if self._schema >= SCHEMA else older(report))
-        return self._link.ask("POST", urlsplit(where.url).path + REPORTS, body, known)
+        path = urlsplit(where.url).path + (MEMBERS if self._member else REPORTS)
+        return self._link.ask("POST", path, body, known)
 
     def _known(self) -> dict[str, str]:
         return {**self._headers, **(self._member.headers() if self._member else {})}

@@ -25,6 +25,7 @@ from muster.services.folding import Folding, id_names, node_names
 from muster.services.journal import keep_act, keep_listing, listing, seen_at
 from muster.services.older import placed
 from muster.services.operator import understand
+from muster.services.regions import DamagedError
 from muster.services.sources import digest
 from muster.services.windows import Copy
 from muster.spi.access import Bounds
@@ -84,6 +85,8 @@ class Inventory:
             if self._bounds is not None:
                 self._bounds.check(speaker, doc.reporter, doc.node)
             return self._report(doc, now)
+        except DamagedError as error:
+            return error
         except Unavailable:
             self._lost = True
             raise
@@ -127,6 +130,11 @@ class Inventory:
     def hold(self, until: float) -> None:
         """Holds nobody's silence against them before ``until``: the clock was set, or we were deaf."""
         self._listening = max(self._listening, until)
+
+    @property
+    def damaged(self) -> dict[str, str]:
+        """Parts of the site that the store did not give back, and why."""
+        return self._fold.regions.damaged
 
     def acknowledge(self, finding: str, by: str, reason: str, now: float) -> FindingRow:
         """Marks an open finding as seen by a person."""

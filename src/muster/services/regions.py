@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,6 +12,7 @@ import msgspec
 
 from muster.domain.decide.merge import Merged, Region, Roll, known_names, restore
 from muster.domain.decide.merge.state import Site
+from muster.domain.model.errors import InputError, Unavailable
 from muster.domain.model.policy import Policy
 from muster.services.journal import entry
 from muster.spi.store import RollWriter
@@ -18,6 +20,14 @@ from muster.spi.store import RollWriter
 ROOM = 20_000
 """So many words and cards of all parts together are held in memory; what is beyond is read again when it is needed."""
 _SITE = msgspec.msgpack.Decoder(Site)
+
+
+_DAMAGED = (InputError, zlib.error, msgspec.MsgspecError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
+"""What a row raises that is not what was once written there."""
+
+
+class DamagedError(Unavailable):
+    """A part of the site that the store does not give back."""
 
 
 class Regions:
@@ -30,6 +40,8 @@ class Regions:
         self._held: OrderedDict[str, Region] = OrderedDict()
         self._fresh: dict[tuple[str, str], str] = {}
         """Names of this batch, which the store does not know yet."""
+        self.damaged: dict[str, str] = {}
+        """Parts that could not be read, and why."""
         self._weights: dict[str, int] = {}
         self._weight = 0
 
@@ -46,13 +58,23 @@ class Regions:
         """A part, read from the store where it is not held."""
         held = self._held.get(part)
         if held is None:
-            rows = self._writer.region(part)
-            base = _SITE.decode(rows.base) if rows.base else None
-            unfolded = replace(self._policy, late_listings=2**31)
-            held = restore(part, base, [entry(said) for said in rows.said], unfolded)
+            held = self._read(part)
             self._put(part, held)
         self._held.move_to_end(part)
         return held
+
+    def _read(self, part: str) -> Region:
+        rows = self._writer.region(part)
+        unfolded = replace(self._policy, late_listings=2**31)
+        try:
+            base = _SITE.decode(rows.base) if rows.base else None
+            said = [entry(each) for each in rows.said]
+            return restore(part, base, said, unfolded)
+        except _DAMAGED as error:
+            why = str(error) or type(error).__name__
+            self.damaged[part] = why
+            hint = "the other parts go on; put a backup of the store in its place, and what agents send meanwhile waits with them"
+            raise DamagedError(f"part {part} of the site cannot be read from the store: {why}", hint=hint) from error
 
     def take(self, merged: Merged, said: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Holds what a step made of the part that it touched. ``said`` are the names in the word; returns the names that are new to that part.

@@ -135,8 +135,7 @@ class Tokens:
         if not found:
             raise NotFound(f"no token {word!r}", hint="`muster token list` lists those that live")
         self._store.revoke([row.id for row in found], now, signature(by), _entry("revoke_token", by, now, *found))
-        with self._lock:
-            self._known.clear()
+        self.forget()
         return found
 
     def sign_out(self, user: User, now: float) -> None:
@@ -144,8 +143,7 @@ class Tokens:
         found = [row for row in self.tokens(now) if row.id == user.token and row.kind == SESSION]
         if found:
             self._store.revoke([user.token], now, signature(user), _entry("sign_out", user, now, *found))
-            with self._lock:
-                self._known.clear()
+            self.forget()
 
     def sign_in(self, proof: str, nonce: str, now: float) -> tuple[TokenRow, str]:
         """A session for an identity token of the issuer. Raises NotAllowed, or Unavailable when the issuer does not answer."""
@@ -167,10 +165,24 @@ class Tokens:
 
     def flush(self, now: float) -> None:
         """Writes down which tokens were used, and forgets those that ended long ago. Not for every request: a look must not wait for the disk."""
-        used, self._used = self._used, {}
-        if used:
+        if used := self.lately():
             self._store.used(used)
         self._store.drop_ended(now - ENDED_S)
+
+    def lately(self) -> dict[str, float]:
+        """When tokens were used since this was asked last, by id."""
+        used, self._used = self._used, {}
+        return used
+
+    def note(self, used: Mapping[str, float]) -> None:
+        """Takes in when tokens were used at another door, to be written down with the rest."""
+        for id_, at in used.items():
+            self._used[id_] = max(at, self._used.get(id_, 0.0))
+
+    def forget(self) -> None:
+        """Looks every token up anew."""
+        with self._lock:
+            self._known.clear()
 
 
 def digest(secret: str) -> str:
@@ -201,8 +213,8 @@ def _entry(what: str, by: User, now: float, *rows: TokenRow) -> Mapping[str, Any
 
 
 def asker(user: User) -> str:
-    """How the server knows a user, for the audit: ``local``, ``token ID`` or ``oidc ID``."""
-    return f"{user.via} {user.token}".strip()
+    """How the server knows a user, for the audit: ``token ID`` or ``oidc ID``; ``local`` and the account where that is known."""
+    return f"{user.via} {user.token or user.name}".strip()
 
 
 def _check(asked: NewToken) -> None:

@@ -42,9 +42,9 @@ class Rounds:
     nodes: Sequence[str]
     sources: Sequence[str]
     at: NDArray[np.float64]
-    """Its newest round. NaN: none yet."""
+    """Its newest round of numbers. NaN: none yet."""
     since: NDArray[np.float64]
-    """Its last full word of facts."""
+    """Up to when the records have its words: its last full word of facts, or repeats of it that were folded into them."""
     again_at: NDArray[np.float64]
     """Until when that word holds by repeats; NaN: it was not said again."""
 

@@ -248,9 +248,6 @@ class RollWriter(Protocol):
     def commit(self, batch: Batch) -> None:
         """Writes the batch in one transaction, durable when it returns. Raises Unavailable when the store cannot be written."""
 
-    def falls(self, slot: int, numbers: bytes, at: float) -> bool:
-        """True when a counter of the slot is below its last number. A round older than the newest, or one that fits no layout, says nothing."""
-
     def acknowledge(self, finding: str, by: str, at: float, reason: str) -> FindingRow:
         """Marks an open finding as seen. Raises NotFound or Conflict (already closed)."""
 

@@ -7,21 +7,25 @@ What is in memory changes only when the batch was committed (`Gauges.settle`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from sqlalchemy import bindparam, delete, select, update
 
+from muster.domain.model.roll import Sample, Word
 from muster.spi.store import Batch, Slot
-from muster.store import gauges_round, gauges_rows, intake
+from muster.store import gauges_round, gauges_rows, intake, mapping, series
 from muster.store.gauges_map import NONE
 from muster.store.gauges_pool import SHUT, Meta, Pool, Scratch, Seat
-from muster.store.gauges_round import Plan, Shut
+from muster.store.gauges_round import Left, Plan, Shut
 from muster.store.gauges_rows import Rolled
 from muster.store.pack import BLOCK
+from muster.store.schema import aliases
 from muster.store.schema_gauges import layout_subjects, layouts, minute_rows, slots
 from muster.store.statements import Session, adding, compiled, each, replacing
 from muster.store.unread import Unread
@@ -46,9 +50,13 @@ _HOLDING = select(layout_subjects.c.layout).where(layout_subjects.c.card == bind
 _OF_CARD = compiled(select(layouts.c.number, layouts.c.columns).where(layouts.c.number.in_(_HOLDING)))
 _RENAME = compiled(update(layouts).where(layouts.c.number == bindparam("number_")).values(columns=bindparam("columns")))
 _NO_SUBJECT = compiled(delete(layout_subjects).where(layout_subjects.c.card == bindparam("card_")))
+_COLUMNS = compiled(select(layouts.c.columns).where(layouts.c.number == bindparam("number_")))
+_JOINS = compiled(select(aliases.c.old, aliases.c.new))
 _ROW = compiled(adding(minute_rows))
 _MORE = compiled(update(minute_rows).where(minute_rows.c.number == bindparam("number_")).values(at=bindparam("at"), packed=bindparam("packed")))
-_ALL = compiled(select(slots, layouts.c.columns).join(layouts, layouts.c.number == slots.c.layout).order_by(slots.c.slot))
+_KEPT = ("columns", "promise", "bounds", "names")
+"""Of a layout, what a starting writer takes up again."""
+_ALL = compiled(select(slots, *(layouts.c[name] for name in _KEPT)).join(layouts, layouts.c.number == slots.c.layout).order_by(slots.c.slot))
 
 
 class Gauges:
@@ -69,7 +77,7 @@ class Gauges:
 
     def load(self, session: Session) -> tuple[list[Slot], int]:
         """Begins anew with what the store has. Returns the sources, and the next slot to give."""
-        rows = [dict(zip([*slots.c.keys(), "columns"], row, strict=True)) for row in session.execute(_ALL)]
+        rows = [dict(zip([*slots.c.keys(), *_KEPT], row, strict=True)) for row in session.execute(_ALL)]
         found = self._readable("slots", ("slot",), rows, _restored, whole=True)
         self.pool.open([seat for seat, _, _ in found], max((seat.meta.slot for seat, _, _ in found), default=0) + 1)
         for seat, newest, rolled in found:
@@ -109,7 +117,7 @@ class Gauges:
             intake.count(session, JOIN, self._joins)
             self._forget(session, batch.vanished)
         each(session, _UNITE, ({"old": old, "new": intake.last(old, batch.united)} for old in batch.united))
-        plan = gauges_round.plan(batch, self.pool, self._next_layout, self._late)
+        plan = gauges_round.plan(batch, self.pool, self._next_layout, self._late, lambda layout: _columns(session, layout))
         self._lay(session, plan, batch)
         if plan.scratch is not None and plan.seats:
             each(session, _SAY, self._said(plan, plan.scratch))
@@ -153,10 +161,14 @@ class Gauges:
         for layout, seat in plan.layouts:
             session.execute(_UNTIL, {"slot_": layout.slot, "since": layout.since})
             row = {"number": seat.layout, "slot": layout.slot, "node": layout.node, "source": layout.source, "since": layout.since, "until": None}
-            session.execute(_LAYOUT, {**row, "width": layout.width, "columns": gauges_rows.columns_blob(layout.columns)})
+            kept = {"promise": layout.promise, "bounds": layout.bounds, "names": mapping.text(layout.node_names)}
+            session.execute(_LAYOUT, {**row, **kept, "width": layout.width, "columns": gauges_rows.columns_blob(layout.columns)})
             cards = {subject: card for subject, card, _, _ in layout.columns}
             each(session, _SUBJECT, ({"subject": subject, "layout": seat.layout, "card": card} for subject, card in cards.items()))
         each(session, _PLACE, (_blank(seat, batch.regions.get(str(seat.meta.slot), "")) for _, seat in plan.layouts))
+        if plan.left:
+            joins = dict(session.execute(_JOINS).fetchall())
+            series.write(session, [_word(left, joins) for left in plan.left])
 
     def _said(self, plan: Plan, scratch: Scratch) -> Iterator[dict[str, Any]]:
         last = {seat.meta.slot: index for index, seat in enumerate(plan.seats)}
@@ -225,6 +237,9 @@ def _blank(seat: Seat, region: str) -> dict[str, Any]:
     return {**hot, "slot": meta.slot, "node": meta.node, "source": meta.source, "reporter": meta.reporter, "region": region}
 
 
+_names = msgspec.json.Decoder(tuple[str, str, str]).decode
+
+
 def _maybe(at: float) -> float | None:
     return None if at == NONE else at
 
@@ -236,6 +251,7 @@ def _never(at: float | None) -> float:
 def _restored(row: dict[str, Any]) -> tuple[Seat, tuple[Any, Any], Rolled]:
     """A row as it is in memory: the source, its numbers with their times, and its open minute."""
     said = {name: row[name] for name in ("slot", "node", "source", "reporter", "region", "again_at", "incarnation", "sequence", "facts", "capture")}
+    said |= {"promise": row["promise"], "bounds": row["bounds"], "node_names": _names(row["names"])}
     meta = Meta(**said, at=_never(row["at"]), since=_never(row["since"]), received_at=_never(row["received_at"]))
     columns, width = gauges_rows.columns(row["columns"]), row["width"]
     minute = SHUT if row["minute"] is None else row["minute"]
@@ -254,4 +270,21 @@ def _slot(meta: Meta, pool: Pool) -> Slot:
     seat = pool.seats[meta.slot]
     numbers = pool.arrays.newest[seat.offset : seat.offset + seat.width].astype("<f8").tobytes()
     said = {name: getattr(meta, name) for name in ("slot", "node", "source", "reporter", "incarnation", "sequence", "again_at", "facts", "region")}
-    return Slot(**said, at=meta.at, received_at=meta.received_at, numbers=numbers)
+    said |= {"promise": meta.promise, "bounds": meta.bounds, "node_names": meta.node_names}
+    return Slot(**said, at=meta.since, received_at=meta.received_at, numbers=numbers, width=seat.width)
+
+
+def _columns(session: Session, layout: int) -> list[tuple[str, str, str, int]]:
+    """Those of a layout in the store; none of one that is damaged."""
+    found = session.execute(_COLUMNS, {"number_": layout}).fetchone()
+    with suppress(ValueError):
+        return gauges_rows.columns(found[0]) if found else []
+    return []
+
+
+def _word(left: Left, joins: Mapping[str, str]) -> Sample:
+    """A last number as a word of its own. Its roll-ups are those of the round it came with."""
+    word = Word(value=gauges_rows.plain(left.value), at=left.at)
+    subject, card = intake.last(left.subject, joins), intake.last(left.card, joins)
+    node, source = left.meta.node, left.meta.source
+    return Sample(subject=subject, card=card, node=node, source=source, key=left.key, at=left.at, value=left.value, word=word, rollup=False)

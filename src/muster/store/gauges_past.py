@@ -39,8 +39,8 @@ class Past:
     unread: Unread
     found: dict[int, Told] = field(default_factory=dict)
 
-    def numbers(self, newest: Mapping[int, Told], since: Mapping[int, float]) -> dict[int, Told]:
-        """Numbers of layouts. ``newest`` is what holds now, used where it was told by then; ``since`` is when each began."""
+    def numbers(self, newest: Mapping[int, Told], times: Mapping[int, tuple[float, float | None]]) -> dict[int, Told]:
+        """Numbers of layouts. ``newest`` is what holds now, used where it was told by then; ``times`` are from when and until when each held."""
         for number, (values, told) in newest.items():
             mine = told <= self.at
             self.found[number] = (np.where(mine, values, np.nan), np.where(mine, told, NONE))
@@ -48,7 +48,7 @@ class Past:
         for start in range(0, len(open_), _SOME):
             some = open_[start : start + _SOME]
             self._waiting(some)
-            self._packed(some, since)
+            self._packed(some, times)
         return self.found
 
     def _waiting(self, some: Sequence[int]) -> None:
@@ -60,14 +60,15 @@ class Past:
     def _spread(self, row: Mapping[str, Any]) -> tuple[Mapping[str, Any], Rolled]:
         return row, gauges_rows.spread([row["packed"]], len(self.found[row["layout"]][0]))
 
-    def _packed(self, some: Sequence[int], since: Mapping[int, float]) -> None:
+    def _packed(self, some: Sequence[int], times: Mapping[int, tuple[float, float | None]]) -> None:
         """From the segments, until something of a layout was found."""
         left = [number for number in some if (self.found[number][1] == NONE).any()]
         for hour in self.hours:
-            left = [number for number in left if since[number] < (hour + 1) * HOUR]
+            left = [number for number in left if times[number][0] < (hour + 1) * HOUR]
             if not left:
                 return
-            for block, grid in self.blocks(hour, left, lambda block: unpack(block.packed)):
+            here = [number for number in left if times[number][1] is None or (times[number][1] or 0.0) >= hour * HOUR]
+            for block, grid in self.blocks(hour, here, lambda block: unpack(block.packed)):
                 ends = block.block * BLOCK + np.arange(len(grid.at)) * MINUTE + grid.at
                 for place in np.flatnonzero(ends <= self.at).tolist():
                     self._take(block.layout, grid.last[:, place], grid.count[:, place] > 0, float(ends[place]))

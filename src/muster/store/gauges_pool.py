@@ -39,6 +39,9 @@ class Meta:
     sequence: int = -1
     facts: bytes = b""
     capture: str = ""
+    promise: float = 0.0
+    bounds: bytes = b""
+    node_names: tuple[str, str, str] = ("", "", "")
 
 
 @dataclass(slots=True)

@@ -79,9 +79,16 @@ class GaugeReader:
         numbers = {row["number"]: newest for row, _, newest in whole}
         if at is not None:
             hours = sorted((hour for hour in self._segments.hours() if hour * HOUR <= at), reverse=True)
-            numbers = Past(self._connections, hours, self._blocks, at, self._unread).numbers(numbers, {row["number"]: row["since"] for row in rows})
+            times = {row["number"]: (row["since"], row["until"]) for row in rows}
+            numbers = Past(self._connections, hours, self._blocks, at, self._unread).numbers(numbers, times)
         ours = None if names is None else frozenset(names)
-        return [value for row, columns, _ in whole for value in _values(row, columns, *numbers[row["number"]], joins, ours)]
+        found: dict[tuple[str, str, str, str], CurrentValue] = {}
+        for row, columns, _ in whole:
+            for value in _values(row, columns, *numbers[row["number"]], joins, ours):
+                there = found.setdefault((value.subject, value.node, value.source, value.key), value)
+                if (there.word.at or 0.0) < (value.word.at or 0.0):
+                    found[(value.subject, value.node, value.source, value.key)] = value
+        return list(found.values())
 
     def minutes(self, subject: str, key: str, since: float, until: float) -> list[dict[str, Any]]:
         """Roll-ups of one gauge, as `RollReader.minutes` gives them, in order of minute and source."""
@@ -156,9 +163,8 @@ def _told(rolled: Rolled, places: Sequence[int], at: Floats) -> Iterator[_Point]
 
 
 def _in_force(at: float | None) -> ColumnElement[bool]:
-    if at is None:
-        return layouts.c.until.is_(None)
-    return (layouts.c.since <= at) & or_(layouts.c.until.is_(None), layouts.c.until > at)
+    """Layouts that hold; at a time, those that had begun: what a later one left out stands with its age."""
+    return layouts.c.until.is_(None) if at is None else layouts.c.since <= at
 
 
 def _never(at: float | None) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from muster.domain.model.errors import InputError
 from muster.spi.store import Batch, Heard, Layout
 from muster.store import gauges_rows
+from muster.store.gauges_map import NONE
 from muster.store.gauges_pool import SHUT, Meta, Pool, Scratch, Seat, spans
 from muster.store.gauges_rows import Rolled, merged
 from muster.store.pack import MINUTE, Floats, Ints
@@ -32,6 +33,18 @@ class Shut:
     number: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The last number of a column that a new layout has no more."""
+
+    meta: Meta
+    subject: str
+    card: str
+    key: str
+    value: float
+    at: float
+
+
 @dataclass(slots=True)
 class Plan:
     """What a batch does to the gauges."""
@@ -43,6 +56,7 @@ class Plan:
     shut: list[Shut] = field(default_factory=list)
     late: dict[tuple[int, int], Shut] = field(default_factory=dict)
     """Minutes of the past, by layout and minute."""
+    left: list[Left] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -54,9 +68,14 @@ class _Walk:
     plan: Plan = field(default_factory=Plan)
     at: dict[int, int] = field(default_factory=dict)
     """Index of the seat that holds for a slot."""
-    waves: list[list[tuple[int, Heard]]] = field(default_factory=list)
+    waves: dict[tuple[int, int], list[tuple[int, Heard]]] = field(default_factory=dict)
+    """By the generation of their seats, and how many rounds these had before."""
     turns: list[int] = field(default_factory=list)
     """How many rounds each seat had so far."""
+    generations: list[int] = field(default_factory=list)
+    """How many layouts each slot had in this batch before that of the seat; the one it came with is the first."""
+    followed: list[tuple[int, int, Layout]] = field(default_factory=list)
+    """Seats that a new layout replaced, by what, in order."""
 
     def go(self, batch: Batch) -> None:
         """All of a batch, in its order."""
@@ -69,10 +88,14 @@ class _Walk:
             self._hear(heard)
         for layout in layouts[coming:]:
             self._lay(layout)
+        for slot, at in batch.folded_to.items():
+            if (folded := self._seat(slot)) is not None:
+                self.plan.seats[folded].meta.since = at
 
-    def _sit(self, seat: Seat) -> int:
+    def _sit(self, seat: Seat, generation: int = 0) -> int:
         self.plan.seats.append(seat)
         self.turns.append(0)
+        self.generations.append(generation)
         self.at[seat.meta.slot] = len(self.turns) - 1
         return len(self.turns) - 1
 
@@ -82,9 +105,12 @@ class _Walk:
         if before is not None:
             old = self.plan.seats[before].meta
             said = replace(old, node=layout.node, source=layout.source, reporter=layout.reporter)
+        said.promise, said.bounds, said.node_names = layout.promise, layout.bounds, layout.node_names
         exact, counters = gauges_rows.exact(layout.columns, layout.width), gauges_rows.counters(layout.columns, layout.width)
         seat = Seat(said, self.number(), layout.width, exact, counters)
-        self._sit(seat)
+        new = self._sit(seat, 0 if before is None else self.generations[before] + 1)
+        if before is not None:
+            self.followed.append((before, new, layout))
         self.plan.layouts.append((layout, seat))
 
     def _seat(self, slot: int) -> int | None:
@@ -103,9 +129,7 @@ class _Walk:
         _say(seat.meta, heard)
         turn = self.turns[index]
         self.turns[index] += 1
-        if turn == len(self.waves):
-            self.waves.append([])
-        self.waves[turn].append((index, heard))
+        self.waves.setdefault((self.generations[index], turn), []).append((index, heard))
 
 
 def _say(meta: Meta, heard: Heard) -> None:
@@ -124,20 +148,43 @@ def _say(meta: Meta, heard: Heard) -> None:
     meta.facts, meta.capture = heard.facts or meta.facts, heard.capture or meta.capture
 
 
-def plan(batch: Batch, pool: Pool, number: Callable[[], int], late: dict[tuple[int, int], Shut]) -> Plan:
-    """What ``batch`` does. ``number`` gives numbers to new layouts; ``late`` are minutes of the past that more can still be added to.
-
-    Raises InputError for numbers that fit no layout.
+def plan(
+    batch: Batch, pool: Pool, number: Callable[[], int], late: dict[tuple[int, int], Shut], columns: Callable[[int], Sequence[tuple[str, str, str, int]]]
+) -> Plan:
+    """What ``batch`` does. ``number`` gives numbers to new layouts; ``late`` are minutes of the past that more can still be added to; ``columns`` are those
+    of a layout that the store has. Raises InputError for numbers that fit no layout.
     """
     walk = _Walk(pool, number)
     walk.go(batch)
     made = walk.plan
     made.scratch = pool.copy(made.seats)
-    for wave in walk.waves:
-        _apply(made, made.scratch, wave, late)
-    last = set(walk.at.values())
-    _shut(made, made.scratch, [index for index in range(len(made.seats)) if index not in last])
+    laid = {seat.layout: layout.columns for layout, seat in made.layouts}
+    for generation in range(1 + max(walk.generations, default=0)):
+        for old, new, layout in walk.followed:
+            if walk.generations[new] == generation:
+                before = made.seats[old].layout
+                _follow(made, made.scratch, (old, laid[before] if before in laid else columns(before)), (new, layout.columns))
+        for turn in sorted(turn for mine, turn in walk.waves if mine == generation):
+            _apply(made, made.scratch, walk.waves[(generation, turn)], late)
     return made
+
+
+def _follow(made: Plan, scratch: Scratch, old: tuple[int, Sequence[tuple[str, str, str, int]]], new: tuple[int, Sequence[tuple[str, str, str, int]]]) -> None:
+    """A new layout takes over: the minute is shut, and what it goes on telling keeps its last number and time. What it leaves out is told of in ``left``."""
+    minute = made.seats[old[0]].minute
+    _shut(made, scratch, [old[0]])
+    made.seats[new[0]].minute = minute
+    begin, end = int(scratch.starts[old[0]]), int(scratch.starts[new[0]])
+    places = {(subject, key): place for subject, _, key, place in new[1]}
+    for subject, card, key, place in old[1]:
+        value, at = float(scratch.newest[begin + place]), float(scratch.told[begin + place])
+        to = places.get((subject, key))
+        if at == NONE:
+            continue
+        if to is None:
+            made.left.append(Left(made.seats[old[0]].meta, subject, card, key, value, at))
+        elif at > scratch.told[end + to]:
+            scratch.newest[end + to], scratch.told[end + to] = value, at
 
 
 def _apply(made: Plan, scratch: Scratch, wave: Sequence[tuple[int, Heard]], late: dict[tuple[int, int], Shut]) -> None:
@@ -182,7 +229,8 @@ def _shut(made: Plan, scratch: Scratch, seats: Sequence[int]) -> None:
         mine = slice(scratch.starts[index], scratch.starts[index + 1])
         if seat.minute != SHUT and scratch.count[mine].any():
             rolled = Rolled(*(getattr(scratch, name)[mine].copy() for name in ("count", "low", "high", "total", "newest")))
-            made.shut.append(Shut(seat.layout, seat.minute, float(scratch.told[mine].max()), rolled, seat.exact))
+            at = scratch.told[mine][rolled.count > 0].max()
+            made.shut.append(Shut(seat.layout, seat.minute, float(at), rolled, seat.exact))
         seat.minute = SHUT
         scratch.low[mine], scratch.high[mine], scratch.total[mine], scratch.count[mine] = np.inf, -np.inf, 0.0, 0
 

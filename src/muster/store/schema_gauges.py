@@ -35,7 +35,7 @@ slots = Table(
 )
 """One row a source. ``numbers``: the newest, float64. ``told``: when each was told, where that is not ``at``. ``open``: roll-up of ``minute``, which is open.
 
-``since`` is its last full word of facts, ``again_at`` until when that was said again.
+``since`` is up to when the records have its words, ``again_at`` until when the last of them was said again, ``at`` its newest round.
 """
 
 layouts = Table(
@@ -49,10 +49,13 @@ layouts = Table(
     Column("until", Double),
     Column("width", BigInteger, nullable=False),
     _blob("columns"),
+    Column("promise", Double, nullable=False),
+    _blob("bounds"),
+    _text("names"),
     Index(None, "slot", "number"),
     Index(None, "until"),
 )
-"""What the numbers of a source are of. One that another replaced (``until``) stays as long as it has minutes."""
+"""What the numbers of a source are of. ``names`` is JSON: what the node calls itself. One that another replaced (``until``) stays as long as it has minutes."""
 
 layout_subjects = Table(
     "layout_subjects",

@@ -20,8 +20,10 @@ from muster.wiring.demo_fleet import Fleet, Loaded, load, machine_folders
 from muster.wiring.demo_stage import Stage
 from muster.wiring.desk import Desk
 from muster.wiring.discovery import SOCKET
-from muster.wiring.server import Door, Server, configure_logs, wall_clock
+from muster.wiring.logs import configure_logs
+from muster.wiring.server import Door, Server
 from muster.wiring.settings import ServerSettings
+from muster.wiring.writing import wall_clock
 
 NEEDED_BYTES = 64 * 1024 * 1024
 """Free bytes that the temporary folder must have."""

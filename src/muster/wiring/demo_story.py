@@ -17,8 +17,8 @@ from muster.domain.model.roll import CardRecord, FindingKind, Happening, Presenc
 from muster.wiring.demo import Demo
 from muster.wiring.demo_cast import Cast, cast, product
 from muster.wiring.demo_fleet import Machine
-from muster.wiring.server import wall_clock
 from muster.wiring.settings import ServerSettings
+from muster.wiring.writing import wall_clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import msgspec
 
 from muster.domain.decide import sight
-from muster.domain.model.access import Grade, User
-from muster.domain.model.errors import InputError, NotAllowed, NotFound
+from muster.domain.model.access import Grade, Speaker, User
+from muster.domain.model.errors import InputError, MusterError, NotAllowed, NotFound
 from muster.domain.model.policy import Policy
 from muster.services.users import asker
 from muster.services.users_sight import Limited
@@ -37,6 +37,12 @@ class Keeper(Protocol):
 
     def acknowledge(self, finding: str, by: str, reason: str, now: float) -> FindingRow:
         """Marks a finding as seen. Raises NotFound or Conflict."""
+
+    def take(self, posts: Sequence[tuple[Speaker, bytes]], now: float) -> list[AnswerDoc | MusterError]:
+        """Takes packed reports in, all in one commit."""
+
+    def hold(self, until: float) -> None:
+        """Holds nobody's silence against them before ``until``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

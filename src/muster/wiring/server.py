@@ -1,51 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server: opens the store, makes the one writer, lets time pass, and serves a door on loopback and on a socket. Also embedded, by demo and tests.
+"""The server: the writer's half, a door for users on TCP and on a socket, and one for reporters. Also embedded, by demo and tests.
 
-The door (`muster.interfaces.api.app.build`) is handed in: what is above is not known here.
+The doors are handed in: what is above is not known here. On a large site the users' door has a process of its own (`apart`).
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import socket
 import sys
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeAlias
+from multiprocessing.connection import Connection
+from typing import Any, Protocol, TypeAlias
 
 import structlog
 
+from muster.domain.model.access import Reach, Scope
 from muster.domain.model.errors import MusterError
-from muster.domain.model.policy import Policy
-from muster.services.inventory import Inventory
-from muster.services.users import Tokens
-from muster.spi.store import RollWriter
-from muster.store import open_store
+from muster.spi.access import Gate, Intake
 from muster.wiring import holds, listening
-from muster.wiring.adapters import adapters, known_vendors
-from muster.wiring.authority import Authority
-from muster.wiring.desk import Desk, Keeper
+from muster.wiring.apart import Apart, part
+from muster.wiring.authority import Authority, join_line
+from muster.wiring.desk import Desk
 from muster.wiring.discovery import SOCKET, Found, announce, withdraw
-from muster.wiring.settings import ServerSettings
-from muster.wiring.web import PATIENCE, Web
-from muster.wiring.whole import whole
-from muster.wiring.written import Watched
+from muster.wiring.handed import Handing
+from muster.wiring.settings import INGEST_PORT, ServerSettings
+from muster.wiring.web import Web
+from muster.wiring.writing import MakeKeeper, Writing, store_name
 
 Door: TypeAlias = Callable[[Desk], Any]
 """Makes an ASGI application on a desk."""
-MakeKeeper: TypeAlias = Callable[[RollWriter, Policy, float], Keeper]
 Ready: TypeAlias = "Callable[[Server], None] | threading.Event"
 """How the one who started a server is told that it answers."""
-STORE = "roll.sqlite"
-TIDY = 60.0
-"""Seconds between two looks at certificates and at which tokens were used."""
+JOIN_FOR = 3600.0
+"""Seconds for which the token is good that a server prints at its start."""
 
 log = structlog.get_logger("muster.server")
+
+
+class Ingest(Protocol):
+    """The door of reporters."""
+
+    port: int
+
+    @property
+    def alive(self) -> bool:
+        """True while it listens."""
+
+    def start(self, host: str, port: int) -> None:
+        """Listens."""
+
+    def stop(self) -> None:
+        """Answers what it has, and ends."""
+
+    def figures(self) -> Mapping[str, float]:
+        """What it counts, by name."""
+
+
+MakeIngest: TypeAlias = Callable[[Gate, Intake, Callable[[], float], Any, ServerSettings], Ingest]
+"""Makes a door of reporters on a gate, an intake, a clock, a TLS context and the settings."""
 
 
 def running_version() -> str:
@@ -56,27 +73,26 @@ def running_version() -> str:
         return "0+source"
 
 
-def wall_clock() -> float:
-    """Seconds since the epoch."""
-    return time.time()  # noqa: TID251 - here the server's one clock is
-
-
 class Server:
     """One server. `start` returns when it answers; `stop` when everything is closed. Not to be started twice."""
 
-    def __init__(self, settings: ServerSettings, door: Door, *, clock: Callable[[], float] = wall_clock, keeper: MakeKeeper = Inventory) -> None:
+    def __init__(
+        self,
+        settings: ServerSettings,
+        door: Door,
+        ingest: MakeIngest | None = None,
+        *,
+        clock: Callable[[], float] | None = None,
+        keeper: MakeKeeper | None = None,
+    ) -> None:
         self.settings = settings
-        self.url = ""
-        self.socket = ""
+        self.url = self.socket = ""
+        self.writing = Writing(settings, clock, keeper)
+        self.ingest: Ingest | None = None
         self._door = door
-        self._clock = clock
-        self._make_keeper = keeper
+        self._make_ingest = ingest
         self._held = ExitStack()
-        self._ending = threading.Event()
-        self._wrong: dict[str, str] = {}
-        self.authority: Authority | None = None
-        """The server's authority; None where it listens without TLS."""
-        self._threads: dict[str, threading.Thread] = {}
+        self._alive: dict[str, Callable[[], bool]] = {}
 
     def start(self) -> None:
         """Starts everything. Raises MusterError with what stands in the way; nothing is left behind then."""
@@ -90,104 +106,116 @@ class Server:
         listening.check(settings)
         runtime = holds.folder(settings.runtime, "runtime", "--runtime", 0o755 if os.geteuid() == 0 else 0o700)
         tcp = self._held.enter_context(holds.listen(settings.host, settings.port))
-        if not settings.in_memory:
-            holds.folder(settings.state, "state", "--state", 0o700)
-            self._held.enter_context(holds.hold(settings.state))
         unix = self._held.enter_context(holds.listen_here(runtime))
         self._held.callback((runtime / SOCKET).unlink, missing_ok=True)
-        self._desk = self._open()
-        self.url = listening.url(settings, tcp)
-        self.socket = str(runtime / SOCKET)
-        self.authority = listening.authority(settings, self._clock()) if listening.secure(settings) else None
-        self._serve_on(tcp, unix)
-        self._thread("time", self._pass_time)
-        self._held.callback(self._end_time)
-        announce(runtime, Found(url=self.url, socket=self.socket, pid=os.getpid(), state=self._store_name(), version=running_version()))
+        apart = self._part(tcp, unix) if settings.door == "apart" else None
+        self._held.callback(self.writing.stop)
+        self.writing.start()
+        self.url, self.socket = listening.url(settings, tcp), str(runtime / SOCKET)
+        self._open_ingest()
+        if apart is None:
+            self._serve_on(tcp, unix)
+        else:
+            self._hand(*apart)
+        announce(runtime, Found(url=self.url, socket=self.socket, pid=os.getpid(), state=store_name(settings), version=running_version()))
         self._held.callback(withdraw, runtime, os.getpid())
 
-    def _store_name(self) -> str:
-        return "memory" if self.settings.in_memory else str(self.settings.state)
+    def _part(self, tcp: socket.socket, unix: socket.socket) -> tuple[Apart, Connection]:
+        """Parts the door's process from this one, before there are threads."""
+        child, line = part(self.settings, self._door, tcp, unix, running_version())
+        self._held.callback(child.stop)
+        self._alive["door"] = lambda: child.alive
+        return child, line
 
-    def _open(self) -> Desk:
-        store = open_store(None if self.settings.in_memory else self.settings.state / STORE)
-        self._held.callback(store.close)
-        self._writer = Watched(store.writer, store.probe)
-        self._unread = store.unread
-        self.connections = store.connections
-        known = adapters()
-        words = frozenset(word.lower() for each in known for word in each.manifest.words)
-        policy = self.settings.policy(frozenset(known_vendors(known)), words)
-        self._tokens = Tokens(store.users, os.urandom, listening.issuer(self.settings, listening.outgoing(self.settings)))
-        with whole(store.connections.name, store.writer):
-            keeper = self._make_keeper(self._writer, policy, self._clock())
-        return Desk(
-            reader=store.reader,
-            keeper=keeper,
-            policy=policy,
-            clock=self._clock,
-            adapters=tuple(known),
-            version=running_version(),
-            well=self._not_well,
-            notes=self._notes,
-            entrance=listening.entrance(self.settings),
-            users=self._tokens,
-            verify=store.verify,
-        )
+    def _hand(self, child: Apart, line: Connection) -> None:
+        """Hands the door what it may ask of the writer."""
+        writing = self.writing
+        handing = Handing(line, {name: (made, methods) for name, (made, methods) in self._handed().items() if made is not None})
+        handing.start()
+        self._held.callback(handing.close)
+        child.begin(writing.authority is not None and listening.secure(self.settings))
+
+    def _handed(self) -> dict[str, tuple[Any, tuple[str, ...]]]:
+        writing = self.writing
+        return {
+            "keeping": (writing.keeping, ("report", "act", "acknowledge")),
+            "tokens": (writing.tokens, ("create", "revoke", "sign_in", "flush", "listed", "user", "close")),
+            "enrolment": (writing.enrolment, ("mint", "tokens", "drop", "members", "revoke", "reenrol", "where")),
+            "answers": (writing.store.answers, ("keep", "drop_older")),
+            "server": (self, ("not_well", "notes", "meters")),
+        }
+
+    def not_well(self) -> dict[str, str]:
+        """What is not well with the server, by check."""
+        dead = {name: "has ended; restart the server" for name, alive in self._alive.items() if not alive()}
+        return {**self.writing.not_well(), **dead}
+
+    def notes(self) -> dict[str, str]:
+        """What a person should know of a server that does its work all the same."""
+        return self.writing.notes()
+
+    def meters(self) -> dict[str, float]:
+        """Figures of its work, by name."""
+        return {**self.writing.meters(), **(self.ingest.figures() if self.ingest is not None else {})}
+
+    def _open_ingest(self) -> None:
+        writing, settings = self.writing, self.settings
+        if self._make_ingest is None or not writing.listens or writing.enrolment is None or writing.authority is None:
+            return
+        made = self.ingest = self._make_ingest(writing.enrolment, writing.keeping, writing.clock, writing.authority.context(), settings)
+        made.start(settings.host, INGEST_PORT if settings.ingest_port is None else settings.ingest_port)
+        self._held.callback(made.stop)
+        self._alive["reporters"] = lambda: made.alive
+        name = next(iter(listening.names(settings)), "") if holds.address_of(settings.host).is_unspecified else str(holds.address_of(settings.host))
+        writing.address = f"https://[{name}]:{made.port}" if ":" in name else f"https://{name or 'localhost'}:{made.port}"
+
+    def desk_of(self, door: Mapping[str, Any]) -> Desk:
+        """A desk on this process' own parts, with ``door`` in the place of some."""
+        writing = self.writing
+        parts: dict[str, Any] = {
+            "reader": writing.store.reader,
+            "keeper": writing.keeping,
+            "policy": writing.policy,
+            "clock": writing.clock,
+            "adapters": writing.adapters,
+            "version": running_version(),
+            "well": self.not_well,
+            "notes": self.notes,
+            "entrance": listening.entrance(self.settings),
+            "users": writing.tokens,
+            "verify": writing.store.verify,
+            "enrolment": writing.enrolment,
+            "numbers": writing.store.numbers,
+            "answers": writing.store.answers,
+            "meters": self.meters,
+        }
+        return Desk(**{**parts, **door})
 
     @property
     def desk(self) -> Desk:
         """The desk of a server that was started: for those who embed it."""
         return self._desk
 
+    @property
+    def authority(self) -> Authority | None:
+        """The server's authority; None where it needs none."""
+        return self.writing.authority
+
     def _serve_on(self, tcp: socket.socket, unix: socket.socket) -> None:
-        web = Web(self._door(self._desk), [(tcp, self.authority.context() if self.authority else None), (unix, None)])
-        self._threads["web"] = web.thread
+        self._desk = self.desk_of({})
+        secure = self.writing.authority if listening.secure(self.settings) else None
+        web = Web(self._door(self._desk), [(tcp, secure.context() if secure else None), (unix, None)])
         web.start()
+        self._alive["web"] = web.thread.is_alive
         self._held.callback(web.stop)
 
-    def _thread(self, name: str, run: Callable[[], None]) -> None:
-        self._threads[name] = threading.Thread(target=run, name=f"muster-{name}", daemon=True)
-        self._threads[name].start()
-
-    def _pass_time(self) -> None:
-        trimmed = tidied = time.monotonic()
-        while not self._ending.wait(self.settings.tick):
-            trim = time.monotonic() - trimmed >= self.settings.trim
-            try:
-                self._desk.tick()
-                if trim:
-                    trimmed = time.monotonic()
-                    with self._desk.lock:
-                        self._writer.trim(self._clock(), self.settings.keep())
-                if time.monotonic() - tidied >= TIDY:
-                    tidied = time.monotonic()
-                    self._tidy()
-                self._wrong.pop("time", None)
-            except MusterError as error:
-                if "time" not in self._wrong:
-                    log.warning("time does not pass", problem=error.message, hint=error.hint)
-                self._wrong["time"] = error.message
-            with self._desk.lock:
-                self._writer.retry()
-
-    def _tidy(self) -> None:
-        """Certificates that end are made or taken anew, and it is written down which tokens were used."""
-        if self.authority is not None:
-            self.authority.refresh(self._clock())
-        self._tokens.flush(self._clock())
-
-    def _end_time(self) -> None:
-        self._ending.set()
-        self._threads["time"].join(PATIENCE)
-
-    def _not_well(self) -> dict[str, str]:
-        dead = {name: "has ended; restart the server" for name, thread in self._threads.items() if not thread.is_alive()}
-        store = {"store": self._writer.trouble} if self._writer.trouble else {}
-        return {**self._wrong, **store, **dead}
-
-    def _notes(self) -> dict[str, str]:
-        unread, certificate = self._unread.told(), self.authority.trouble if self.authority else ""
-        return ({"store": unread} if unread else {}) | ({"certificate": certificate} if certificate else {})
+    def join_line(self) -> str:
+        """The line that joins a node, with a token for any node that is good once, for an hour. Empty where reporters cannot come in."""
+        enrolment = self.writing.enrolment
+        if self.ingest is None or enrolment is None or self.writing.authority is None or not self.writing.keeping.begun:
+            return ""
+        _, text = enrolment.mint(Scope(reach=Reach.NODE), 1, JOIN_FOR, "the server's start", self.writing.clock())
+        return join_line(self.writing.address, self.writing.authority.fingerprint, text)
 
     def stop(self) -> None:
         """Ends requests that run, time, and the store, in that order. A server that was not started is left as it is."""
@@ -205,25 +233,32 @@ class Server:
     @property
     def broken(self) -> bool:
         """True when a part of it ended by itself."""
-        return any(not thread.is_alive() for thread in self._threads.values())
+        threads = self.writing.threads.values()
+        return any(not alive() for alive in self._alive.values()) or any(not thread.is_alive() for thread in threads)
 
 
 def serve(
-    settings: ServerSettings, door: Door, *, ready: Callable[[Server], None] | threading.Event | None = None, until: threading.Event | None = None
+    settings: ServerSettings,
+    door: Door,
+    ingest: MakeIngest | None = None,
+    *,
+    ready: Ready | None = None,
+    until: threading.Event | None = None,
 ) -> int:
     """Serves until SIGTERM or SIGINT (or ``until`` is set), then stops in order. ``ready`` is told once it answers. Returns 1 when a part broke, else 0."""
     ending = until or threading.Event()
-    server = Server(settings, door)
+    server = Server(settings, door, ingest)
     server.start()
     before = _on_signals(ending)
     try:
-        log.info("serving", url=server.url, socket=server.socket, store=server._store_name(), version=running_version(), **_authority(server))
+        log.info("serving", url=server.url, socket=server.socket, store=store_name(settings), version=running_version(), **_authority(server))
         if settings.plain_http_beyond_loopback:
             log.warning("no TLS beyond loopback: whoever is on the way reads every token and every answer", setting="plain_http_beyond_loopback")
         if isinstance(ready, threading.Event):
             ready.set()
         elif ready is not None:
             ready(server)
+        _say_join(server)
         while not ending.wait(1.0) and not server.broken:
             pass
     finally:
@@ -235,6 +270,23 @@ def serve(
     return 1 if broken else 0
 
 
+def _say_join(server: Server) -> None:
+    """How a node joins. The token is a secret: it goes to a terminal, and into no journal."""
+    if server.ingest is None:
+        return
+    try:
+        line = server.join_line() if sys.stderr.isatty() else ""
+    except MusterError as error:
+        log.warning("no token to join by was made", problem=error.message)
+        line = ""
+    told = (
+        f"muster: a node joins by\n  {line}"
+        if line
+        else f"muster: reporters come in at {server.writing.address}; `muster agent token create` prints the line that joins"
+    )
+    print(told, file=sys.stderr, flush=True)  # noqa: T201 - said to who started it, beside the log
+
+
 def _authority(server: Server) -> dict[str, str]:
     return {"authority": server.authority.fingerprint} if server.authority else {}
 
@@ -243,20 +295,3 @@ def _on_signals(ending: threading.Event) -> dict[int, Any]:
     if threading.current_thread() is not threading.main_thread():
         return {}
     return {number: signal.signal(number, lambda *_: ending.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-
-
-def configure_logs(settings: ServerSettings) -> None:
-    """Logs of this process to stderr, in the form that was asked for."""
-    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    last: list[Any] = (
-        [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
-        if settings.log_format == "json"
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)]
-    )
-    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
-    structlog.configure(
-        processors=[structlog.processors.add_log_level, stamp, *last],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-    logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -17,6 +17,8 @@ from muster.domain.model.policy import Policy
 
 PORT = 7460
 """Where the server listens when nothing else is said."""
+INGEST_PORT = 7461
+"""Where reporters come in when nothing else is said."""
 DAY = 86_400.0
 
 
@@ -38,6 +40,12 @@ class ServerSettings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address to listen on. Beyond loopback everybody needs a token, and everything goes over TLS.")
     port: int = Field(PORT, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
     loopback_open: bool = Field(True, description="Programs of this machine come in by loopback without a token, as operators, while nobody else can reach it.")
+    ingest_port: int | None = Field(
+        None, ge=0, le=65535, description="Port for reporters; 0 takes any free one. Left out: 7461 beyond loopback, and none on loopback alone."
+    )
+    ingest_connections: int = Field(20_000, ge=1, le=1_000_000, description="Connections of reporters that may be open at once.")
+    door: Literal["inside", "apart"] = Field("inside", description="The API in the writer's process, or in one of its own: on a large site neither slows the other.")
+    database: str = Field("", repr=False, description="URL of a PostgreSQL database for the store: postgresql://USER@HOST/NAME; left out: a file in the state folder.")
     names: Words = Field((), description="Names under which the server is reached beside its machine's own: it answers to no others.")
     tls_certificate: Path | None = Field(None, description="Certificate of your own, PEM with its chain; left out: the server makes one by its own authority.")
     tls_key: Path | None = Field(None, description="Key of that certificate, PEM, readable by the server's user alone.")
@@ -65,6 +73,9 @@ class ServerSettings(BaseSettings):
     late_window: float = Field(7200.0, ge=0, le=30 * DAY, description="Reports older than this against what is known fill gaps and change no history.")
     tick: float = Field(1.0, gt=0, le=60, description="How often silences and settle times are looked at.")
     trim: float = Field(600.0, gt=0, le=DAY, description="How often old roll-ups, events and captures are dropped.")
+    long_ranges_elsewhere: bool = Field(False, description="Keep no minute roll-ups: a Prometheus store keeps long ranges.")
+    minutes_bytes: int | None = Field(None, ge=0, description="Bytes of minute roll-ups that are kept; left out: a week of them, by the size of the site.")
+    captures_bytes: int = Field(256 * 1024 * 1024, ge=0, description="Bytes of packed captures that are kept.")
     keep_minutes: float = Field(400 * DAY, gt=0, description="How long minute roll-ups are kept.")
     keep_events: float = Field(400 * DAY, gt=0, description="How long events are kept.")
     keep_captures: float = Field(30 * DAY, gt=0, description="How long captures are kept that nothing present rests on.")

@@ -33,6 +33,7 @@ from muster.wiring.snapshot_columns import apart_of, by_card, kinds, moves, numb
 from muster.wiring.snapshot_lists import Lists
 from muster.wiring.snapshot_names import Index, candidates
 from muster.wiring.snapshot_numbers import BEAT, MOVING, Moving, Voices, number
+from muster.wiring.snapshot_records import Records
 from muster.wiring.snapshot_sources import Adapters, makers
 from muster.wiring.snapshot_turns import Turns
 
@@ -85,6 +86,7 @@ class Views:
         self._parts: dict[str, tuple[str, ...]] = {}
         self._index = Index()
         self._turns = Turns(numbers)
+        self.records = Records(reader, numbers)
         self.lists = Lists(reader, policy, clock, self.adapters, ticks, self._pace)
         self._voices: Voices = {}
         self._homes: dict[str, str] = {}
@@ -169,6 +171,7 @@ class Views:
             table.put(part.id, self._still(part.id, row.row, part_voices(part, apart, card)))
             self._heard(part.voices)
         self._cards.put(card.id, self._still(card.id, made.row, voices_of(card, apart)), self._turns.put(card.id, ends, now))
+        self.records.written(card)
         self._heard(card.voices)
         for node in {each.node for each in (*card.claims, *card.voices)}:
             self._on.setdefault(node, set()).add(card.id)
@@ -200,6 +203,7 @@ class Views:
         for id_ in list(ids):
             self._cards.drop(id_)
             self._turns.drop(id_)
+            self.records.gone(id_)
             self._forget(id_)
             for part in self._parts.pop(id_, ()):
                 self._drop_part(part)

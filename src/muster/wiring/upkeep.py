@@ -15,6 +15,7 @@ from pathlib import Path
 
 from muster.domain.model.errors import Conflict, InputError, Unavailable
 from muster.store import copies, looking, open_store
+from muster.store.connections import Connections
 from muster.store.leasing import WriterLease
 from muster.store.looking import Looked, Pending
 from muster.store.opening import SPAN, connect
@@ -148,12 +149,11 @@ def _held(settings: ServerSettings, place: Path | str, patience: float) -> Itera
         connections = connect(place)
         lease = WriterLease(connections, SPAN)
         try:
-            leased = (looking.schema(connections) or "") >= "0002"
-            if not leased:
+            if not _leased(connections):
                 yield
                 return
             _acquire(lease, connections.name, patience)
-            with _renewed(lease):
+            with _renewed(lease, connections):
                 yield
         finally:
             connections.close()
@@ -169,7 +169,7 @@ def _acquire(lease: WriterLease, name: str, patience: float) -> None:
 
 
 @contextmanager
-def _renewed(lease: WriterLease) -> Iterator[None]:
+def _renewed(lease: WriterLease, connections: Connections) -> Iterator[None]:
     """Keeps the lease while this lasts, and gives it back."""
     ended = threading.Event()
 
@@ -185,7 +185,13 @@ def _renewed(lease: WriterLease) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-        lease.release()
+        if _leased(connections):
+            lease.release()
+
+
+def _leased(connections: Connections) -> bool:
+    """Whether its schema has a lease at all."""
+    return (looking.schema(connections) or "") >= "0002"
 
 
 def _known(manifest: Manifest, folder: Path) -> None:

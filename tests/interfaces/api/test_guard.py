@@ -300,6 +300,28 @@ def test_names_of_the_server(place: Site, host: str, status: int) -> None:
     assert api.get("/healthz", headers={"host": host}).status_code == status
 
 
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [
+        ("https://evil.example", False),
+        ("null", False),
+        ("http://127.0.0.1.evil.example", False),
+        ("https://muster.example", True),
+        ("https://muster.example:7460", True),
+        ("http://127.0.0.1:7460", True),
+        ("http://[::1]:7460", True),
+    ],
+)
+def test_pages_of_other_sites_change_nothing(place: Site, origin: str, allowed: bool) -> None:
+    """Every verb that is not for reading, for a browser sends it on behalf of whoever sits before it."""
+    api = who(place, ("127.0.0.1", 5), loopback=True, names=frozenset({"muster.example"}))
+    for verb in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
+        status = api.request(verb, f"{V1}/tokens/x", headers={"origin": origin}).status_code
+        assert (status != 421) is allowed, verb
+    assert api.get(f"{V1}/cards", headers={"origin": origin}).status_code == 200
+    assert api.get(f"{V1}/cards", headers={"origin": origin}).headers.get("access-control-allow-origin") is None
+
+
 def test_the_api_within_a_program_asks_nobody() -> None:
     with fleet(Clock()) as desk:
         api = TestClient(app(desk), base_url="http://127.0.0.1")

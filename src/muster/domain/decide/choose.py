@@ -49,8 +49,11 @@ class _Said:
 
 def choose(key: str, voices: Sequence[Voice], policy: Policy, now: float, judged: Collection[tuple[str, str]] = ()) -> Shown | None:
     """What is shown of ``key``; None when no source speaks of it. ``judged`` are pairs of sources (``node/source``) held apart for a gauge."""
+    speaking = [v for v in voices if key in v.words]
+    if len(speaking) == 1:
+        return _alone(speaking[0], speaking[0].words[key], now)
     order = policy.order(key)
-    said = [_said(v, v.words[key], order, now) for v in voices if key in v.words]
+    said = [_said(v, v.words[key], order, now) for v in speaking]
     if not said:
         return None
     known = [s for s in said if s.word.at is not None]
@@ -66,6 +69,17 @@ def choose(key: str, voices: Sequence[Voice], policy: Policy, now: float, judged
         dissent={o.voice.source: o.word.value for o in known if o is not best and dissents(key, best, o, policy, judged)},
         absent={s.voice.source: s.word.why for s in said if s.word.why is not None},
         capture=best.word.capture,
+    )
+
+
+def _alone(voice: Voice, word: Word, now: float) -> Shown:
+    """What is shown where one source alone speaks."""
+    if word.at is None:
+        return _absence(_Said(voice, word, 0, False))
+    stale = voice.witness is not WitnessClass.OPERATOR and now - word.at > voice.promise
+    absent = {voice.source: word.why} if word.why is not None else {}
+    return Shown(
+        reading=Known(word.value), source=voice.source, node=voice.node, observed_at=word.at or 0.0, stale=stale, absent=absent, capture=word.capture
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from muster.domain.model.errors import InputError
 
@@ -15,6 +16,7 @@ LATEST = 253402300799.0
 """The last second of the year 9999."""
 
 
+@lru_cache(maxsize=65_536)
 def rfc3339(at: float) -> str:
     """Seconds since the epoch as ``2026-08-01T12:00:00Z``, with milliseconds where there are any; beyond the calendar the nearest moment in it."""
     millis = round(min(max(at, 0.0), LATEST) * 1000)

@@ -116,7 +116,10 @@ def schemas() -> dict[str, Any]:
 
 
 class HostGuard:
-    """Refuses requests made under another host's name: a page elsewhere that points its name at this machine gets nothing."""
+    """Refuses requests made under another host's name: a page elsewhere that points its name at this machine gets nothing.
+
+    Nor does a page elsewhere that lets its reader's browser ask us: what would change something and names another origin is refused, whatever the verb.
+    """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
         self._app = app
@@ -124,12 +127,19 @@ class HostGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes on what is for us."""
-        if scope["type"] == "http" and not self._own(self._host(scope), scope):
+        if scope["type"] == "http" and (told := self._wrong(scope)):
             hint = "use http://127.0.0.1 or the socket; a name that is the server's own belongs into its setting `names`"
-            told = problems.answer(421, "wrong_host", "this server answers only to its own names", hint=hint)
-            await told(scope, receive, send)
+            await problems.answer(421, "wrong_host", told, hint=hint)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    def _wrong(self, scope: Scope) -> str:
+        if not self._own(_host(_header(scope, b"host")), scope):
+            return "this server answers only to its own names"
+        origin = _header(scope, b"origin")
+        if origin and scope["method"] not in ("GET", "HEAD") and not self._own(_host(origin.partition("://")[2]), scope):
+            return "a page of another site asks for a change"
+        return ""
 
     def _own(self, host: str, scope: Scope) -> bool:
         """True for a name of ours, loopback, and the very address that the request was sent to."""
@@ -138,7 +148,11 @@ class HostGuard:
         except ValueError:
             return False
 
-    @staticmethod
-    def _host(scope: Scope) -> str:
-        text = next((bytes(value).decode("latin-1") for name, value in scope["headers"] if name == b"host"), "").lower()
-        return text if text.endswith("]") else text.rpartition(":")[0] or text
+
+def _header(scope: Scope, wanted: bytes) -> str:
+    return next((bytes(value).decode("latin-1") for name, value in scope["headers"] if name == wanted), "").lower()
+
+
+def _host(text: str) -> str:
+    """A host without its port."""
+    return text if text.endswith("]") else text.rpartition(":")[0] or text

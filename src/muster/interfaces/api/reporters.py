@@ -57,7 +57,7 @@ async def revoke(desk: AtDesk, request: Request, reporter: Named) -> Response:
     """Ends a reporter: its access tokens are refused from now on, and it gets no other until it is let in again."""
     told = await json_body(request, r.RevokeRequest)
     now = desk.clock()
-    ended = await run_in_threadpool(lambda: _office(desk).revoke(_seen(desk, reporter), desk.user.name, told.reason, now))
+    ended = await run_in_threadpool(lambda: _office(desk).revoke(_seen(desk, reporter), desk.who, told.reason, now))
     return json_answer(document(ended, now))
 
 
@@ -71,7 +71,7 @@ async def reenrol(desk: AtDesk, request: Request, reporter: Named) -> Response:
     """For a node with a new system: another key may take the place of its old one, once and for a while. The old key holds until then."""
     told = await json_body(request, r.ReenrolRequest)
     now = desk.clock()
-    member, token, text = await run_in_threadpool(lambda: _office(desk).reenrol(_seen(desk, reporter), told.lasts, desk.user.name, now))
+    member, token, text = await run_in_threadpool(lambda: _office(desk).reenrol(_seen(desk, reporter), told.lasts, desk.who, now))
     answer = json_answer(r.Reopened(reporter=document(member, now), made=_made(desk, token, text)))
     answer.headers.update(_SECRET)
     return answer
@@ -95,7 +95,7 @@ async def mint(desk: AtDesk, request: Request) -> Response:
     told = await json_body(request, r.JoinTokenRequest)
     _whole(desk)
     scope = _asked(told)
-    token, text = await run_in_threadpool(lambda: _office(desk).mint(scope, told.uses, told.lasts, desk.user.name, desk.clock()))
+    token, text = await run_in_threadpool(lambda: _office(desk).mint(scope, told.uses, told.lasts, desk.who, desk.clock()))
     answer = json_answer(_made(desk, token, text))
     answer.headers.update(_SECRET)
     return answer
@@ -105,7 +105,7 @@ async def mint(desk: AtDesk, request: Request) -> Response:
 def drop(desk: AtDesk, token: Annotated[str, Path(max_length=100, description="Its id.")]) -> Response:
     """Ends a token. Who joined by it stays."""
     _whole(desk)
-    _office(desk).drop(token, desk.user.name, desk.clock())
+    _office(desk).drop(token, desk.who, desk.clock())
     return join_tokens(desk)
 
 

@@ -46,7 +46,7 @@ class Then:
         if ids is None:
             self.may_scan()
         elif self.at is None:
-            return [card for card in self.views.reader.cards(None, ids) if self.shows(card)]
+            return [card for card in self.views.records.of(list(ids)) if self.shows(card)]
         return self.desk.reader.cards(self.at, ids)
 
     def shows(self, card: CardRecord) -> bool:
@@ -104,6 +104,7 @@ class Then:
     def views_of(self, records: Sequence[CardRecord], keys: frozenset[str] | None = None) -> list[CardView]:
         """The cards as shown, with their gauges, or with only the readings named. They are ones that who asks may see."""
         pruned = records if keys is None else [_sketch(card, keys, parts=not OF_DEVICES.keys().isdisjoint(keys)) for card in records]
+        pruned = self.views.records.now(pruned) if self.at is None else pruned
         gauges = keys is None or bool(keys & _APART)
         apart = apart_of(self.views.reader.current([card.id for card in records], self.at), keys) if gauges else {}
         return [view(card, apart, self.desk.policy, self.now) for card in pruned]
@@ -129,7 +130,7 @@ class Then:
     def names(self, ids: Iterable[str]) -> dict[str, str]:
         """Names of the cards and nodes among ``ids``; other words are passed over."""
         wanted = set(ids)
-        cards = self.sketches(self.cards(sorted(wanted)), NAMED)
+        cards = self.sketches(self.cards(sorted(wanted)), NAMED) if wanted else []
         told = {id_: name for id_, name in self.node_names(wanted - {card.record.id for card in cards}).items() if self.desk.sees(name)}
         return told | {c.record.id: shown.card_name(c.record, shown.model(c)) for c in cards}
 
@@ -165,8 +166,10 @@ def _part(part: PartRecord, keys: frozenset[str]) -> PartRecord:
 
 
 def _pruned(voices: Sequence[Voice], keys: frozenset[str]) -> tuple[Voice, ...]:
-    return tuple(replace(voice, words=_only(voice.words, keys)) for voice in voices)
+    return tuple(
+        Voice(node=v.node, source=v.source, channel=v.channel, witness=v.witness, promise=v.promise, words=_only(v.words, keys)) for v in voices
+    )
 
 
 def _only(words: Mapping[str, Word], keys: frozenset[str]) -> dict[str, Word]:
-    return {key: word for key, word in words.items() if key in keys}
+    return {key: words[key] for key in words.keys() & keys}

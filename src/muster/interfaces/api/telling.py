@@ -27,8 +27,8 @@ EVERYTHING = 2**31 - 1
 PART = 200
 """Documents of an export that are made at once."""
 MEDIA = {"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv"}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_UNSAFE = str.maketrans(dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127)))
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_UNSAFE = str.maketrans(dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160))))
 
 
 async def form(

@@ -89,13 +89,13 @@ def muster() -> None:
     """The roll of every accelerator: what each card is, where, whether it is fit, and where each value comes from."""
 
 
-def run(args: list[str] | None = None, door: Callable[[Any], Any] | None = None) -> int:
-    """Runs the command line and returns the exit code. ``door`` makes the API on a desk; only `muster server` opens it."""
+def run(args: list[str] | None = None, door: Callable[[Any], Any] | None = None, ingest: Callable[..., Any] | None = None) -> int:
+    """Runs the command line and returns the exit code. ``door`` makes the API on a desk, ``ingest`` the door of reporters; only `muster server` opens them."""
     _stand_in()
     if os.environ.get("_MUSTER_COMPLETE"):
         muster.main(prog_name="muster")
     try:
-        with muster.make_context("muster", list(sys.argv[1:] if args is None else args), obj={"door": door}) as context:
+        with muster.make_context("muster", list(sys.argv[1:] if args is None else args), obj={"door": door, "ingest": ingest}) as context:
             result: Any = muster.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as end:

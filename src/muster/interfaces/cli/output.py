@@ -27,7 +27,8 @@ _ENDLESS = 100_000
 """Letters of a line where no terminal ends it."""
 _NARROWEST = 18
 """Letters that are left of a text on a narrow terminal."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a spreadsheet takes for the beginning of a formula; some take the wide forms too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,33 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`muster server`: runs the server in this process until it is told to end."""
+"""`muster server`: runs the server in this process until it is told to end; and what keeps its store well."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import click
 
 from muster.interfaces.cli.output import note
-from muster.wiring.server import Server, configure_logs, serve
-from muster.wiring.settings import load_settings
+
+_UPKEEP = {
+    "backup": "A copy of the store in one file, while the server runs.",
+    "restore": "Puts a copy in the place of the store.",
+    "check": "Goes over the store: is it whole?",
+    "upgrade": "Brings the store to this version, after showing what that does.",
+}
 
 
-@click.command()
+class _Server(click.Group):
+    """A group whose further commands are imported when they are run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names."""
+        del ctx
+        return list(_UPKEEP)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now."""
+        del ctx
+        if cmd_name not in _UPKEEP:
+            return None
+        command: click.Command = getattr(importlib.import_module("muster.interfaces.cli.upkeep"), cmd_name)
+        return command
+
+
+@click.group(cls=_Server, invoke_without_command=True)
 @click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="Settings file; left out: MUSTER_CONFIG, else the usual places.")
-@click.option("--host", metavar="ADDRESS", help="Address to listen on.")
+@click.option("--host", metavar="ADDRESS", help="Address to listen on; beyond loopback with TLS and tokens.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Port to listen on; 0 takes any free one.")
+@click.option("--ingest-port", type=click.IntRange(0, 65535), metavar="PORT", help="Port for reporters; 0 takes any free one. Beyond loopback 7461 when left out.")
+@click.option("--door", "door_", type=click.Choice(["inside", "apart"]), help="The API in this process, or in one of its own.")
 @click.option("--state", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the store.")
 @click.option("--runtime", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the socket and of the file by which clients find the server.")
 @click.option("--in-memory", is_flag=True, default=None, help="Keep the store in memory: everything is forgotten at the end.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="What is logged at least.")
 @click.option("--log-format", type=click.Choice(["console", "json"]), help="Form of the log on stderr.")
 @click.pass_context
-def server(context: click.Context, /, file: Path | None, **flags: object) -> int:
+def server(context: click.Context, /, file: Path | None, door_: str | None, **flags: object) -> int | None:
     """Run the server until SIGTERM or Ctrl-C. `muster config` shows its settings and where each comes from."""
-    settings = load_settings(file, **flags)
+    if context.invoked_subcommand is not None:
+        return None
+    from muster.wiring.logs import configure_logs
+    from muster.wiring.server import Server, serve
+    from muster.wiring.settings import load_settings
+
+    settings = load_settings(file, **flags, door=door_)
     configure_logs(settings)
 
     def ready(running: Server) -> None:
         note(f"muster: serving at {running.url} and {running.socket}")
 
-    return serve(settings, context.obj["door"], ready=ready)
+    return serve(settings, context.obj["door"], context.obj["ingest"], ready=ready)

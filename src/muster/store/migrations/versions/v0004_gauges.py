@@ -70,6 +70,9 @@ def _layouts() -> None:
         sa.Column("until", sa.Double(), nullable=True),
         _count("width"),
         _blob("columns"),
+        sa.Column("promise", sa.Double(), nullable=False),
+        _blob("bounds"),
+        _text("names"),
         sa.PrimaryKeyConstraint("number"),
     )
     op.create_index(op.f("ix_layouts_slot_number"), "layouts", ["slot", "number"])

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who keeps the roll in this process: the inventory while this server may write, nobody while another does. One thing at a time, whoever asks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from muster.domain.model.access import Speaker
+from muster.domain.model.errors import MusterError, Unavailable
+from muster.spi.store import FindingRow
+from muster.wire.report import ActDoc, AnswerDoc, ReportDoc
+from muster.wiring.desk import Keeper
+
+T = TypeVar("T")
+
+
+class Keeping:
+    """`Keeper` and `Intake` over whoever keeps the roll now. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._keeper: Keeper | None = None
+        self._why = Unavailable("the server is starting", hint="try again in a moment")
+        self._spent: dict[str, float] = {}
+
+    def begin(self, make: Callable[[], Keeper]) -> None:
+        """Keeps the roll from now on, by what ``make`` makes."""
+        with self._lock:
+            self._keeper = make()
+
+    def end(self, why: Unavailable) -> None:
+        """Keeps it no more."""
+        with self._lock:
+            self._keeper, self._why = None, why
+
+    @property
+    def begun(self) -> bool:
+        """True while this process keeps the roll."""
+        return self._keeper is not None
+
+    def report(self, doc: ReportDoc, now: float) -> AnswerDoc:
+        """Takes a report in. Raises Unavailable while another server writes."""
+        return self._do("report", lambda keeper: keeper.report(doc, now))
+
+    def take(self, posts: Sequence[tuple[Speaker, bytes]], now: float) -> list[AnswerDoc | MusterError]:
+        """Takes packed reports in, in one commit."""
+        try:
+            return self._do("take", lambda keeper: keeper.take(posts, now))
+        except Unavailable as error:
+            return [error] * len(posts)
+
+    def act(self, doc: ActDoc, now: float, *, dry_run: bool = False) -> list[str]:
+        """Carries out an operator's word."""
+        return self._do("act", lambda keeper: keeper.act(doc, now, dry_run=dry_run))
+
+    def acknowledge(self, finding: str, by: str, reason: str, now: float) -> FindingRow:
+        """Marks a finding as seen."""
+        return self._do("acknowledge", lambda keeper: keeper.acknowledge(finding, by, reason, now))
+
+    def tick(self, now: float) -> None:
+        """Lets time pass."""
+        if self.begun:
+            self._do("tick", lambda keeper: keeper.tick(now))
+
+    def hold(self, until: float) -> None:
+        """Holds nobody's silence against them before ``until``."""
+        if self.begun:
+            self._do("hold", lambda keeper: keeper.hold(until))
+
+    def alone(self, work: Callable[[], None]) -> None:
+        """Does something while nobody else writes."""
+        with self._lock:
+            work()
+
+    def meters(self) -> Mapping[str, float]:
+        """Seconds of processor time spent so far, by what was done."""
+        return {f"writer_seconds_{name}": spent for name, spent in sorted(self._spent.items())}
+
+    def _do(self, name: str, work: Callable[[Keeper], T]) -> T:
+        with self._lock:
+            if self._keeper is None:
+                raise self._why
+            began = time.thread_time()
+            try:
+                return work(self._keeper)
+            finally:
+                self._spent[name] = self._spent.get(name, 0.0) + time.thread_time() - began

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`muster server backup`, `restore`, `check` and `upgrade` as they are typed."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from tests.store import old
+from tests.store.samples import card
+
+from muster.domain.model.errors import Conflict, MusterError, NotFound
+from muster.interfaces.cli import upkeep
+from muster.spi.store import Batch
+from muster.store import open_store
+from muster.store.schema import HEAD
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A state folder with a card in its store."""
+    folder = tmp_path / "state"
+    store = open_store(folder / "roll.sqlite")
+    store.writer.commit(Batch(at=1.0, cards=[card("c1")], audit=[{"by": "ann"}]))
+    store.close()
+    return folder
+
+
+def run(command: click.Command, state: Path, *arguments: str) -> Result:
+    result = CliRunner().invoke(command, [*arguments, "--state", str(state)], standalone_mode=False)
+    if isinstance(result.exception, MusterError):
+        raise result.exception
+    assert result.exception is None, result.exception
+    return result
+
+
+def test_a_backup_and_a_restore(state: Path, tmp_path: Path) -> None:
+    file = tmp_path / "roll.backup"
+    said = run(upkeep.backup, state, str(file)).stdout
+    assert said.startswith(f"{file}: ")
+    assert f"schema {HEAD}, 1 parts" in said
+    with pytest.raises(Conflict, match="nobody to ask"):
+        run(upkeep.restore, state, str(file))
+    done = run(upkeep.restore, state, str(file), "--yes")
+
+    assert f"{state / 'roll.sqlite'}: restored as of 20" in done.stdout
+    assert "what was there is in" in done.stderr
+    assert len([each for each in state.iterdir() if ".before-" in each.name]) >= 1
+
+
+def test_a_check_ends_with_how_it_went(state: Path) -> None:
+    fine = run(upkeep.check, state)
+    assert fine.return_value == 0
+    assert "cards: 1\n" in fine.stdout
+    assert "audit log: 1 entry, whole" in fine.stdout
+    assert fine.stdout.endswith("all is well\n")
+    with sqlite3.connect(state / "roll.sqlite") as store:
+        store.execute("DROP TRIGGER audit_no_update")
+        store.execute("UPDATE audit SET entry = '{}'")
+    store.close()
+    wrong = run(upkeep.check, state)
+
+    assert wrong.return_value == 1
+    assert "wrong: row 1 of the audit log is not as it was written" in wrong.stdout
+
+
+def test_an_upgrade_shows_its_migrations_first(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    old.made(state / "roll.sqlite")
+    shown = run(upkeep.upgrade, state, "--dry-run")
+    assert "schema 0001; to be run:\n  0002  The site" in shown.stdout
+    assert old.schema_of(state / "roll.sqlite") == "0001"
+    with pytest.raises(Conflict, match="nobody to ask"):
+        run(upkeep.upgrade, state)
+    done = run(upkeep.upgrade, state, "--yes")
+
+    assert done.stdout.startswith(shown.stdout)
+    assert done.stdout.endswith(f"schema {HEAD} now\n")
+    assert "what was there is in" in done.stderr
+    assert f"schema {HEAD}, which is this version's" in run(upkeep.upgrade, state).stdout
+
+
+def test_where_there_is_no_store(tmp_path: Path) -> None:
+    for command in (upkeep.check, upkeep.upgrade):
+        with pytest.raises(NotFound, match="no store at"):
+            run(command, tmp_path)
