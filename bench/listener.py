@@ -72,7 +72,7 @@ def main() -> int:
         context.load_cert_chain(told.certificate)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    ingest = Ingest(Open(), Counting(), time.time, context, Limits(), version="bench")
+    ingest = Ingest(Open(), Counting(), time.time, context, Limits(connections=16_000), version="bench")
     ingest.start(port=told.port)
     print("ready", flush=True)
     ended.wait()

@@ -27,6 +27,10 @@ TICK = 0.0007
 """Seconds between two looks at what is due."""
 DRAIN = 20.0
 """Seconds in which answers still count after the last report."""
+AGAIN = 1.0
+"""Seconds until one who was sent away comes back."""
+WIDE = 8
+"""So many times more requests at a time where a server is to be saturated."""
 OPENING = 64
 """Handshakes at a time."""
 
@@ -34,12 +38,12 @@ OPENING = 64
 class Line(asyncio.Protocol):
     """One connection; over it one request after the other."""
 
-    def __init__(self, load: Load, context: ssl.SSLContext | None) -> None:
+    def __init__(self, load: Load, number: int, context: ssl.SSLContext | None) -> None:
         self.load = load
+        self.number = number
         self.waiting: deque[tuple[int, float]] = deque()
-        self.due = 0.0
-        self.busy = False
-        self.open = False
+        self.node, self.due = 0, 0.0
+        self.busy = self.open = self.opening = False
         self._ready: asyncio.Future[None] = load.loop.create_future()
         self._transport: Any = None
         self._seen = b""
@@ -75,19 +79,22 @@ class Line(asyncio.Protocol):
         self._opened()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.open = False
-        self.load.lost += 1
-        if self.busy:
-            self.load.answered(self, 0)
+        was, self.open = self.open, False
         if not self._ready.done():
-            self._ready.set_exception(exc or ConnectionError("closed while it was opened"))
+            self._ready.set_exception(exc if isinstance(exc, OSError) else ConnectionError("closed while it was opened"))
             self._ready.exception()
-        elif self.waiting:
+            return
+        self.load.lost += was
+        if self.busy:
+            self.busy = False
+            self.load.answered(self, 0)
+        if self.waiting:
             self.load.again(self)
 
-    def send(self, request: bytes, due: float) -> None:
-        """Sends one request that was due at that time."""
-        self.busy, self.due = True, due
+    def send(self, node: int, due: float) -> None:
+        """Sends the report of a node that was due at that time."""
+        request = self.load.fleet.request(node)
+        self.busy, self.node, self.due = True, node, due
         if self._tls is None:
             self._transport.write(request)
         else:
@@ -136,30 +143,29 @@ class Load:
         self.told = told
         self.fleet = fleet
         self.loop = asyncio.get_running_loop()
-        self.lines: list[Line] = []
+        context = ssl.create_default_context(cafile=told.tls) if told.tls else None
+        self.lines = [Line(self, number, context) for number in range(told.connections)]
+        self.context = context
+        self.tasks: set[asyncio.Task[None]] = set()
         self.statuses: Counter[int] = Counter()
         self.times: list[float] = []
         self.rounds: list[dict[str, Any]] = []
-        self.context: ssl.SSLContext | None = None
-        self.tasks: set[asyncio.Task[None]] = set()
         self.lost = 0
         self.outstanding = 0
         self.next: deque[int] = deque()
+        self.taken = 0
         self.closed = False
 
     async def open(self) -> None:
         """Opens all connections, a few at a time."""
-        if self.told.tls:
-            self.context = ssl.create_default_context(cafile=self.told.tls)
         gate = asyncio.Semaphore(OPENING)
 
-        async def one() -> Line:
+        async def one(line: Line) -> None:
             async with gate:
-                _, line = await self.loop.create_connection(lambda: Line(self, self.context), self.told.host, self.told.port)
+                await self.loop.create_connection(lambda: line, self.told.host, self.told.port)
                 await line.ready()
-                return line
 
-        self.lines = list(await asyncio.gather(*(one() for _ in range(self.told.connections))))
+        await asyncio.gather(*(one(line) for line in self.lines))
 
     def answered(self, line: Line, status: int) -> None:
         """One answer; 0 is none."""
@@ -168,53 +174,83 @@ class Load:
         self.times.append(now - line.due)
         self.outstanding -= 1
         if self.closed:
-            if self.next and line.open:
-                self.outstanding += 1
-                line.send(self.fleet.request(self.next.popleft()), time.monotonic())
-        elif line.waiting and line.open:
+            if 200 <= status < 300:
+                self.taken += 1
+            else:
+                self.loop.call_later(AGAIN, self.next.append, line.node)
+        if line.waiting and line.open:
             node, due = line.waiting.popleft()
-            line.send(self.fleet.request(node), due)
+            line.send(node, due)
+        if self.closed and self.next:
+            self._pull()
 
     def post(self, node: int, due: float) -> None:
         """One report that is due."""
         line = self.lines[node % len(self.lines)]
         self.outstanding += 1
-        if not line.open and not line.busy:
-            line.waiting.append((node, due))
+        if line.open and not line.busy:
+            line.send(node, due)
+            return
+        line.waiting.append((node, due))
+        if not line.open and not line.opening:
             self.again(line)
-        elif line.busy:
-            line.waiting.append((node, due))
-        else:
-            line.send(self.fleet.request(node), due)
 
     def again(self, old: Line) -> None:
-        """Opens a connection anew that the server has closed; what is due on it waits."""
-        new = Line(self, self.context)
-        new.waiting = old.waiting
-        new.busy, self.lines[self.lines.index(old)] = True, new
-
-        async def opened() -> None:
-            await self.loop.create_connection(lambda: new, self.told.host, self.told.port)
-            await new.ready()
-            new.busy = False
-            node, due = new.waiting.popleft()
-            new.send(self.fleet.request(node), due)
-
-        task = self.loop.create_task(opened())
+        """Opens a connection, the first time or after the server has closed it; what is due on it waits."""
+        new = self.lines[old.number] = Line(self, old.number, self.context)
+        new.waiting, new.opening = old.waiting, True
+        task = self.loop.create_task(self._reopened(new))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
+    async def _reopened(self, line: Line) -> None:
+        try:
+            await self.loop.create_connection(lambda: line, self.told.host, self.told.port)
+            await line.ready()
+        except OSError:
+            await asyncio.sleep(AGAIN)
+            self.again(line)
+            return
+        line.opening = False
+        if line.waiting:
+            node, due = line.waiting.popleft()
+            line.send(node, due)
+
+    def _pull(self) -> None:
+        self.post(self.next.popleft(), time.monotonic())
+
     async def first(self) -> None:
-        """A round as fast as it is taken, with few requests at a time: who has not seen these cards has more to do than later."""
+        """A round as fast as it is taken, with few requests at a time: who has not seen these cards has more to do than later. Connections open on the way."""
         self.fleet.move(0, self.fleet.nodes)
         self._mark("first")
-        self.closed = True
+        self.closed, self.taken = True, 0
         self.next.extend(range(self.fleet.nodes))
-        for line in self.lines[: self.told.abreast]:
-            self.outstanding += 1
-            line.send(self.fleet.request(self.next.popleft()), time.monotonic())
+        while self.taken < self.fleet.nodes:
+            while self.next and self.outstanding < self.told.abreast:
+                self._pull()
+            await asyncio.sleep(0.005)
+        self.closed = False
+        self._end()
+
+    async def saturated(self, seconds: float) -> None:
+        """As fast as it is taken, for so long."""
+        self._mark("saturated")
+        self.closed = True
+        until, start, block = time.monotonic() + seconds, 0, max(self.fleet.nodes // 8, 1)
+        abreast = WIDE * self.told.abreast
+        while time.monotonic() < until:
+            if len(self.next) < abreast:
+                end = min(start + block, self.fleet.nodes)
+                self.fleet.move(start, end)
+                self.next.extend(range(start, end))
+                start = end % self.fleet.nodes
+            while self.next and self.outstanding < abreast:
+                self._pull()
+            await asyncio.sleep(0.001)
+        self.next.clear()
         while self.outstanding:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.005)
+        self.next.clear()
         self.closed = False
         self._end()
 
@@ -232,29 +268,6 @@ class Load:
                 sent += 1
             await asyncio.sleep(TICK)
         await asyncio.sleep(max(0.0, began + self.told.period - time.monotonic()))
-        self._end()
-
-    async def saturated(self, seconds: float) -> None:
-        """As fast as it is taken, for so long."""
-        self._mark("saturated")
-        self.closed = True
-        until, node = time.monotonic() + seconds, 0
-        self.fleet.move(0, self.fleet.nodes)
-        for line in self.lines[: self.told.abreast]:
-            self.outstanding += 1
-            line.send(self.fleet.request(node := (node + 1) % self.fleet.nodes), time.monotonic())
-        while time.monotonic() < until:
-            if len(self.next) < 4 * self.told.abreast:
-                block = self.fleet.nodes // 8 or 1
-                start = (node // block * block) % self.fleet.nodes
-                self.fleet.move(start, min(start + block, self.fleet.nodes))
-                self.next.extend(range(start, min(start + block, self.fleet.nodes)))
-                node = (start + block) % self.fleet.nodes
-            await asyncio.sleep(TICK)
-        self.next.clear()
-        while self.outstanding:
-            await asyncio.sleep(0.02)
-        self.closed = False
         self._end()
 
     def _mark(self, name: str) -> None:
@@ -295,7 +308,8 @@ async def _run(told: argparse.Namespace) -> dict[str, Any]:
     load = Load(told, fleet)
     print(json.dumps({"begins": "opening", "bytes": fleet.length}), flush=True)
     began = time.monotonic()
-    await load.open()
+    if not told.first:
+        await load.open()
     opened = time.monotonic() - began
     if told.first:
         await load.first()

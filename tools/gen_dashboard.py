@@ -133,9 +133,13 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Server",
         (
-            Panel(title="Reports taken in", asks=[("sum(rate(muster_server_reports_total[5m]))", "reports")], unit="reqps", stacked=True),
-            Panel(title="How long reports wait", asks=[("max(muster_server_ingest_lag_seconds)", "longest")], unit="s"),
-            Panel(title="Reports that wait on nodes", asks=[("sum(muster_server_reporters_spool_bytes)", "bytes")], unit="bytes"),
+            Panel(title="Reports taken in", asks=[("sum(rate(muster_ingest_reports_total[5m]))", "reports")], unit="reqps", stacked=True),
+            Panel(
+                title="How long reports wait",
+                asks=[("sum(rate(muster_ingest_acknowledge_seconds_total[5m])) / sum(rate(muster_ingest_acknowledge_count_total[5m]))", "mean")],
+                unit="s",
+            ),
+            Panel(title="Reports that wait on nodes", asks=[("sum(muster_reporters_spool_bytes)", "bytes")], unit="bytes"),
             Panel(
                 title="Export",
                 asks=[

@@ -7,7 +7,7 @@ import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from muster.wire import lanes
 from muster.wire.report import SCHEMA, unpack
@@ -18,8 +18,8 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    counts: dict[str, Any] = {"reports": 0, "bytes": 0, "connections": 0, "rounds": {}, "changed": {}, "cards": {}, "agent": None}
-    known: dict[str, bytes] = {}
+    counts: ClassVar[dict[str, Any]] = {"reports": 0, "bytes": 0, "connections": 0, "rounds": {}, "changed": {}, "cards": {}, "agent": None}
+    known: ClassVar[dict[str, bytes]] = {}
     file = Path()
 
     def setup(self) -> None:

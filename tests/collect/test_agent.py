@@ -14,6 +14,7 @@ from muster.collect.agent import BEAT_S, Agent
 from muster.collect.collector import Collector
 from muster.collect.follow import Cursors, Follower
 from muster.collect.node import NodeAdapter
+from muster.collect.pace import CLOSE_FACTOR
 from muster.collect.reports import Identity, Reports
 from muster.collect.spool import Spool
 from muster.collect.tell import Teller
@@ -44,6 +45,7 @@ class Made:
             follower=self.follower,
             cursors=self.cursors,
             streams=streams,
+            weighed=lambda doc: doc,
         )
         if self.follower:
             self.follower.start()
@@ -173,3 +175,45 @@ def test_the_same_line_read_again_is_the_same_event(tmp_path: Path) -> None:
     assert len(set(together)) == 2
     assert ids("two", b"[   11.111111] !acme one\n[   22.222222] !acme one") == together
     assert ids("three", b"[   11.111111] !acme one", b"[   22.222222] !acme one") == together
+
+
+def test_the_agent_speaks_of_itself_once_a_minute(tmp_path: Path) -> None:
+    made = Made(tmp_path, [Lines("acme", [source("a", cadence=10)])], Told({"a": b"one memory.total=2048"}))
+    words = []
+    for _ in range(13):
+        words += [each.agent for each in made.until(lambda found: bool(found)) if each.agent is not None]
+        made.hands.pass_(10)
+
+    assert len(words) == 3
+    assert words[-1].costs == {"a": 0.0}
+    assert words[-1].workers == {}
+    assert (words[-1].spool_reports, words[-1].dropped) == (0, 0)
+
+
+def test_captures_that_the_server_wants_come_out_of_the_ring(tmp_path: Path) -> None:
+    made = Made(tmp_path, [Lines("acme", [source("a", cadence=60)])], Told({"a": b"one memory.total=2048"}))
+    first = made.until(lambda found: bool(found))
+    made.agent.wanted([first[0].captures[0].digest, "unknown"])
+    found = made.until(lambda found: bool(found))
+
+    assert [(len(each.heard), [capture.payload for capture in each.captures]) for each in found] == [(0, [b"one memory.total=2048"])]
+
+
+def test_an_event_has_its_capture_and_makes_it_look_closer(tmp_path: Path) -> None:
+    stream = Stream(log=[b"[   11.111111] !acme fell, name=train.py, token=CANARY4711"])
+    acme = Lines("acme", [source("a", cadence=60)], formats=("log",))
+    reader = Told({"a": b"one power.draw=5"})
+    made = Made(tmp_path, [acme], reader, stream, (LOG,))
+    found = made.until(lambda found: any(each.events for each in found) and bool(reader.reads))
+    found += made.until(lambda _: len(made.spool) == 0)
+    stream.closed.set()
+    log = [capture for each in found for capture in each.captures if capture.source == "log"]
+
+    assert len(log) == 1
+    assert b"fell" in log[0].payload
+    assert b"CANARY" not in log[0].payload
+    assert b"train.py" not in log[0].payload
+    assert all("CANARY" not in event.text and "train.py" not in event.text for each in found for event in each.events)
+    made.hands.pass_(60 / CLOSE_FACTOR)
+    made.agent.step(0.5)
+    assert reader.reads == ["a", "a"]

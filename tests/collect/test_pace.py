@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -99,13 +100,13 @@ def test_a_collector_lets_go_and_reads_nothing_meanwhile() -> None:
     assert let == ["acme"]
 
 
-def said(outcome: Outcome = Outcome.DEVICES, *events: str, **readings: Reading) -> Interpretation:
-    row = Observation(subject=Subject(level=Level.CARD, names=names(serial="77x1")), readings={key.replace("__", "."): r for key, r in readings.items()})
+def said(outcome: Outcome = Outcome.DEVICES, *events: str, readings: Mapping[str, Reading] | None = None) -> Interpretation:
+    row = Observation(subject=Subject(level=Level.CARD, names=names(serial="77x1")), readings=dict(readings or {}))
     made = tuple(Event(subject=Subject(level=Level.CARD), code="1", text=text) for text in events)
     return Interpretation(outcome=outcome, observations=(row,), events=made)
 
 
-LIMIT = {"temperature__limit__slowdown": Known(90), "temperature__limit__shutdown": Known(95)}
+LIMIT: Mapping[str, Reading] = {"temperature.limit.slowdown": Known(90), "temperature.limit.shutdown": Known(95)}
 
 
 def test_signs_that_a_fault_is_near() -> None:
@@ -113,12 +114,12 @@ def test_signs_that_a_fault_is_near() -> None:
     assert signs.hear("s", said()) == ""
     assert signs.hear("s", said(Outcome.DEVICES, "it fell")) == "an event"
     assert signs.hear("s", said(Outcome.DEVICES, "it fell")) == ""
-    assert signs.hear("s", said(temperature__core=Known(84), **LIMIT)) == ""
-    assert signs.hear("s", said(temperature__core=Known(85), **LIMIT)) == "temperature.core"
-    assert signs.hear("s", said(temperature__core=Absent(Why.DEVICE_LOST), **LIMIT)) == "device_lost"
-    assert signs.hear("s", said(errors__memory__uncorrected=Known(0))) == ""
-    assert signs.hear("s", said(errors__memory__uncorrected=Known(2))) == "errors.memory.uncorrected"
-    assert signs.hear("s", said(errors__memory__uncorrected=Known(2))) == ""
+    assert signs.hear("s", said(readings={"temperature.core": Known(84), **LIMIT})) == ""
+    assert signs.hear("s", said(readings={"temperature.core": Known(85), **LIMIT})) == "temperature.core"
+    assert signs.hear("s", said(readings={"temperature.core": Absent(Why.DEVICE_LOST), **LIMIT})) == "device_lost"
+    assert signs.hear("s", said(readings={"errors.memory.uncorrected": Known(0)})) == ""
+    assert signs.hear("s", said(readings={"errors.memory.uncorrected": Known(2)})) == "errors.memory.uncorrected"
+    assert signs.hear("s", said(readings={"errors.memory.uncorrected": Known(2)})) == ""
     assert signs.hear("s", said(Outcome.TIMED_OUT)) == "timed_out"
     assert signs.hear("s", said(Outcome.TIMED_OUT)) == ""
     assert signs.hear("new", said(Outcome.DRIVER_UNUSABLE)) == ""
@@ -126,7 +127,7 @@ def test_signs_that_a_fault_is_near() -> None:
 
 def test_signs_among_numbers_that_moved() -> None:
     signs = Signs()
-    signs.hear("s", said(temperature__core=Known(50), **LIMIT))
+    signs.hear("s", said(readings={"temperature.core": Known(50), **LIMIT}))
 
     assert signs.moved("s", [{"temperature.core": 84}]) == ""
     assert signs.moved("s", [{"temperature.core": 86}]) == "temperature.core"

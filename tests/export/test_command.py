@@ -158,6 +158,9 @@ class Api:
         following = str(begin + 5) if begin + 5 < len(self.cards) else None
         return json.dumps({"items": page, "next": following, "total": len(self.cards), "at": "2026-09-21T14:13:20Z"}).encode()
 
+    def ready(self) -> bool:
+        return True
+
     def lines(self, path: str, query: Mapping[str, str]) -> Iterator[bytes] | None:
         if not self.streams:
             return None
@@ -216,10 +219,14 @@ class Streaming(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     whole: ClassVar[int] = 3
+    ready: ClassVar[bool] = True
     formats: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
+        if path == "/readyz":
+            self._send(b'{"status": "ok"}', "application/json", 200 if self.ready else 503)
+            return
         asked = parse_qs(query).get("format", [""])[0]
         if asked != "ndjson":
             self._send(b'{"items": [], "next": null, "at": "2026-09-21T14:13:20Z"}', "application/json")
@@ -235,8 +242,8 @@ class Streaming(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n" if self.whole == 3 else b"ff\r\n{")
         self.close_connection = True
 
-    def _send(self, body: bytes, kind: str) -> None:
-        self.send_response(200)
+    def _send(self, body: bytes, kind: str, status: int = 200) -> None:
+        self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -247,10 +254,10 @@ class Streaming(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def streaming(whole: int) -> Iterator[tuple[str, list[str]]]:
+def streaming(whole: int, *, ready: bool = True) -> Iterator[tuple[str, list[str]]]:
     """The address of such a server, and the lists that were streamed."""
     lists: list[str] = []
-    handler = type("Bound", (Streaming,), {"whole": whole, "formats": lists})
+    handler = type("Bound", (Streaming,), {"whole": whole, "formats": lists, "ready": ready})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as there:
         thread = threading.Thread(target=there.serve_forever, daemon=True)
         thread.start()
@@ -276,3 +283,15 @@ def test_a_stream_that_breaks_off_is_no_fleet(capsys: Capture) -> None:
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "does not answer" in shown.err
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_server_that_is_not_ready_is_told(ready: bool, capsys: Capture) -> None:
+    with streaming(3, ready=ready) as (url, _):
+        assert run(["export", "prometheus", "--once", "--server", url]) == 0
+        first = capsys.readouterr().out
+        assert run(["export", "prometheus", "--once", "--shard", "2/2", "--server", url]) == 0
+        second = capsys.readouterr().out
+
+    assert f"muster_server_ready {int(ready)}\n" in first
+    assert "muster_server_ready" not in second

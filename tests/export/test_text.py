@@ -209,6 +209,9 @@ def test_a_source_that_was_removed_is_gone() -> None:
         def __call__(self, path: str, query: Mapping[str, str]) -> bytes:
             return json.dumps({"items": sources if path == "/sources" else [], "next": None, "at": SEEN, "findings": {}}).encode()
 
+        def ready(self) -> bool:
+            return True
+
         def lines(self, path: str, query: Mapping[str, str]) -> None:
             return None
 

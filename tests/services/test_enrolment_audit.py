@@ -52,7 +52,7 @@ def test_refusals_are_counted_exactly_and_written_seldom(site: tuple[Enrolment, 
 
 def test_texts_of_strangers_are_one_plain_line_in_the_audit(site: tuple[Enrolment, Any]) -> None:
     gate, _ = site
-    with pytest.raises(NotAllowed):
+    with pytest.raises(MusterError):
         Node(NodeDoc(name="x\n\x1b[31mforged entry" + "y" * 200)).joins(gate, "mjoin_wrong_x")
     (row,) = audited(site)
     assert row["target"].isprintable()

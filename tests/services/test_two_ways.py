@@ -169,11 +169,19 @@ def _play(seed: int, rounds: int, *, late: bool, restarts: bool) -> tuple[int, i
             light = sum(source.again_at is not None for source in one.inventory._fold.sources)
             mine, theirs = one.shown(now + 2), two.shown(now + 2)
             for what in [w for w in mine if w != "gauges" or not SKIP]:
-                assert mine[what] == theirs[what], f"seed {seed}, turn {turn}: {what}"
+                assert mine[what] == theirs[what], f"seed {seed}, turn {turn}: {what}: {_apart(mine[what], theirs[what])}"
     finally:
         one.store.close()
         two.store.close()
     return light, total
+
+
+def _apart(mine: Any, theirs: Any) -> str:
+    """What one has and the other has not."""
+    if isinstance(mine, dict):
+        keys = [key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key)]
+        return "; ".join(f"{key}: {mine.get(key)} / {theirs.get(key)}" for key in keys[:3])
+    return f"{[each for each in mine if each not in theirs][:4]} / {[each for each in theirs if each not in mine][:4]}"
 
 
 def _act(world: World, one: Side, two: Side, now: float) -> None:

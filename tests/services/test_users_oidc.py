@@ -6,10 +6,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import http.client
+import importlib
 import json
 import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from joserfc import jwt
@@ -232,3 +235,31 @@ def test_settings_that_lack_something(changed: dict[str, Any], why: str) -> None
     told: dict[str, Any] = {"issuer": "https://i.example", "client_id": "m", "roles": ROLES, "groups_claim": "groups", "name_claim": "email", **changed}
     with pytest.raises(InputError, match=why):
         rules(**told)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_provider_that_another_wrote() -> None:
+    """oidc-provider-mock, by the code flow, which it knows: its token names no key, and it has but one."""
+    mock = importlib.import_module("oidc_provider_mock")
+    person = mock.User(sub="bea", claims={"groups": ["staff"], "email": "bea@example.org"})
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    asked = {"client_id": CLIENT, "redirect_uri": "http://localhost/cb", "response_type": "code", "scope": "openid email", "nonce": "n1"}
+    with mock.run_server_in_thread(user_claims=(person,)) as server:
+        name = f"http://localhost:{server.server_port}"
+        connection = http.client.HTTPConnection("localhost", server.server_port)
+        connection.request("POST", "/oauth2/authorize?" + urlencode(asked), "sub=bea", form)
+        answer = connection.getresponse()
+        answer.read()
+        (code,) = parse_qs(urlsplit(str(answer.getheader("location"))).query)["code"]
+        grant = {"grant_type": "authorization_code", "code": code, "redirect_uri": "http://localhost/cb", "client_id": CLIENT, "client_secret": "x"}
+        connection.request("POST", "/oauth2/token", urlencode(grant), form)
+        token = json.loads(connection.getresponse().read())["id_token"]
+        connection.close()
+        client = Outgoing({"oidc": Allowed(networks=networks(["127.0.0.0/8", "::1/128"]), http=True)})
+        told = rules(name, CLIENT, ROLES, "groups", "email")
+        ours = Issuer(told, lambda url: client.get("oidc", url).body)
+
+        found = ours.check(token, "n1", time.time())
+        assert (found.name, found.grade, found.subject) == ("bea@example.org", Grade.VIEWER, "bea")
+        with pytest.raises(NotAllowed, match="another sign-in"):
+            ours.check(token, "n2", time.time())

@@ -169,6 +169,7 @@ def test_of_a_word_and_a_number_the_newer_one_is_told(store: Store) -> None:
 
     store.writer.commit(Batch(at=2.0, heard=[heard(90.0, 310.0, 1.0)]))
     assert told(store)[("c1", "power.draw")] == (310, 90.0)
+    assert {each.key for each in store.reader.current(numbers=False)} == {"power.draw", "performance.state"}
 
 
 def test_minutes_of_words_and_of_rounds_are_one_answer(store: Store) -> None:
@@ -202,18 +203,6 @@ def test_a_starting_writer_finds_its_sources(store: Store) -> None:
     store.writer.commit(Batch(at=3.0, heard=[heard(80.0, 1.0, 1.0)], united={"east": "west"}))
     assert [(slot.again_at, slot.region) for slot in store.writer.load().slots] == [(None, "west"), (None, "west")]
     assert store.gauges.again() == {}
-
-
-def test_a_counter_that_falls_is_seen(store: Store) -> None:
-    store.writer.commit(Batch(at=1.0, layouts=[layout()], heard=[heard(60.0, 300.0, 7.0)]))
-    falls = store.writer.falls
-
-    assert falls(1, heard(70.0, 300.0, 6.0).numbers, 70.0)
-    assert not falls(1, heard(70.0, 1.0, 7.0).numbers, 70.0)
-    assert not falls(1, heard(70.0, 1.0, NAN).numbers, 70.0)
-    assert not falls(1, heard(50.0, 300.0, 6.0).numbers, 50.0)
-    assert not falls(1, heard(70.0, 6.0).numbers, 70.0)
-    assert not falls(2, heard(70.0, 300.0, 6.0).numbers, 70.0)
 
 
 def test_without_minutes_only_the_newest_is_kept(tmp_path: Path) -> None:

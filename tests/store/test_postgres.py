@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,7 +24,7 @@ from tests.store.samples import card, change
 
 from muster.domain.model.errors import InputError, Unavailable
 from muster.spi.store import Batch
-from muster.store import Store, connections, open_store
+from muster.store import Store, connections, open_store, postgres_watch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -107,6 +110,25 @@ def test_a_table_that_another_program_holds(postgres_store_url: str, monkeypatch
     store.writer.commit(one(1))
     assert len(store.reader.cards()) == 1
     store.close()
+
+
+def test_a_database_that_is_reached_and_does_not_answer(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_watch, "LONGEST", 1.0)
+    monkeypatch.setattr(connections, "PATIENCE", 0.5)
+    with server_like(postgres) as server:
+        store = open_store(server.url(server.database()))
+        store.writer.commit(one(1))
+        with store.connections.transaction() as session:
+            process = session.execute("SELECT pg_backend_pid()").fetchone()[0]
+        os.kill(process, signal.SIGSTOP)
+        began = time.monotonic()
+        refused(store, one(2))
+        assert time.monotonic() - began < 5
+        os.kill(process, signal.SIGCONT)
+        store.writer.commit(one(3))
+
+        assert [each.id for each in store.reader.cards()] == ["c1", "c3"]
+        store.close()
 
 
 def test_the_copy_takes_over_and_nothing_that_was_acknowledged_is_lost(postgres: Postgres) -> None:

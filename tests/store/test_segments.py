@@ -54,12 +54,12 @@ def test_a_block_is_packed_once_it_is_over_and_late_rounds_had_their_time(store:
 
     assert seal(store, BLOCK + GRACE - 1) == 0
     assert seal(store, BLOCK + GRACE) == 1
-    assert list(segments.hours()) == [0]
+    assert segments.hours() == [0]
     assert waiting(store) == 4
     assert minutes(store) == before
     assert seal(store, 1e6) == 1
     assert minutes(store) == before
-    assert sum(segments.hours().values()) > 0
+    assert sum(segments.sizes().values()) > 0
 
 
 def test_each_hour_has_a_segment_and_each_step_some_layouts(store: Store, segments: Segments) -> None:
@@ -69,7 +69,7 @@ def test_each_hour_has_a_segment_and_each_step_some_layouts(store: Store, segmen
     store.writer.commit(Batch(at=1.0, heard=told_))
 
     assert seal(store, 1e6) == 4
-    assert sorted(segments.hours()) == [0, 1]
+    assert segments.hours() == [0, 1]
     assert minutes(store, f"c{STEP + 1}") == [(at, 1, *[STEP + 1.0] * 4) for at in (0, 3600, 7200)]
 
 
@@ -142,13 +142,14 @@ def test_a_block_is_never_replaced_by_one_that_holds_less(segments: Segments) ->
     segments.write([Block(1, 3, 10, b"new"), Block(2, 4, 5, b"x")])
     segments.write([Block(1, 3, 9, b"old")])
 
-    assert segments.read(1, [1, 2, 9]) == [Block(1, 3, 10, b"new"), Block(2, 4, 5, b"x")]
-    assert segments.read(1, [2]) == [Block(2, 4, 5, b"x")]
-    assert segments.read(0, [1]) == []
+    assert segments.read([1], [1, 2, 9]) == [Block(1, 3, 10, b"new"), Block(2, 4, 5, b"x")]
+    assert segments.read([1], [2]) == [Block(2, 4, 5, b"x")]
+    assert segments.read([0, 7], [1]) == []
     segments.drop(1)
     segments.drop(1)
-    assert segments.hours() == {}
-    assert segments.read(1, [1]) == []
+    assert segments.hours() == []
+    assert segments.sizes() == {}
+    assert segments.read([1], [1]) == []
 
 
 def test_old_hours_are_dropped_whole_with_the_layouts_that_only_they_needed(tmp_path: Path) -> None:
@@ -183,6 +184,18 @@ def test_the_oldest_hours_make_room_when_the_budget_is_full(tmp_path: Path) -> N
     assert left[-1] == 599 * 60
     assert 0 < len(left) < 600
     assert sum(path.stat().st_size for path in (tmp_path / "roll.db-minutes").iterdir()) <= 30_000 + 8192
+    store.close()
+
+
+def test_a_budget_of_nothing_keeps_nothing_that_is_packed(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "roll.db", minutes=Kept(age=1e9, budget=0))
+    store.writer.commit(Batch(at=1.0, layouts=[layout()]))
+    write(store, 0, 100)
+    seal(store, 3 * HOUR)
+    seal(store, 3 * HOUR + 61)
+
+    assert list((tmp_path / "roll.db-minutes").iterdir()) == []
+    assert told(store)[("c1", "power.draw")] == (99, 99 * 60.0 + 10.0)
     store.close()
 
 

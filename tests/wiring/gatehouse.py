@@ -19,8 +19,12 @@ from muster.domain.model.errors import MusterError
 from muster.services.enrolment import Enrolment
 from muster.services.enrolment_routes import PATHS, answered, trouble
 from muster.store import open_store
-from muster.wire.report import unpack
+from muster.wire.report import NodeDoc, ReportDoc, pack, unpack
 from muster.wiring.authority import Authority, dice, state_of
+from muster.wiring.joining import join
+from muster.wiring.membership import Membership
+
+NODE = NodeDoc(name="gpu-1", machine_id="machine-gpu-1", system="system-gpu-1")
 
 
 @dataclass
@@ -126,3 +130,25 @@ def gatehouse(state: Path, *, off: float = 0.0, names: tuple[str, ...] = ("127.0
 
 def _tls(server: ThreadingHTTPServer, context: ssl.SSLContext) -> ssl.SSLSocket:
     return context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+
+
+def come(house: Gatehouse, state: Path, node: NodeDoc = NODE, token: str = "") -> Membership:
+    join(state, house.url, house.authority.fingerprint, token or house.mint(), node)
+    found = Membership.open(state)
+    assert found is not None
+    return found
+
+
+def post(member: Membership, node: NodeDoc = NODE, reporter: str = "", headers: dict[str, str] | None = None) -> tuple[int, bytes]:
+    """Posts a report as the agent does."""
+    import http.client
+    from urllib.parse import urlsplit
+
+    report = ReportDoc(reporter=reporter or member.reporter, incarnation="i", sequence=1, node=node, sent_at=time.time())
+    where = urlsplit(member.address.url)
+    connection = http.client.HTTPSConnection(where.hostname or "", where.port, context=member.context(), timeout=10)
+    connection.request("POST", "/v1/reports", pack(report), headers or member.headers())
+    answer = connection.getresponse()
+    told = answer.status, answer.read()
+    connection.close()
+    return told

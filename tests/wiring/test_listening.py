@@ -138,7 +138,7 @@ def test_a_certificate_of_ones_own(told: dict[str, Any], tmp_path: Path) -> None
         os.utime(fresh.chain, (1, 1))
         for name in ("chain", "key"):
             shutil.copy(getattr(fresh, name), getattr(files, name))
-        server._tidy()
+        server.writing._tidy()
         assert "another authority" in here(server, "/readyz")[1]["checks"]["certificate"]
         assert ask(server, "/healthz", context=context)[0] == 200
 
@@ -256,9 +256,9 @@ def test_another_user_at_the_socket_is_a_stranger(told: dict[str, Any]) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], dict[str, str], Path]]:
-    """A real server in a process of its own, which logs everything it can to a file."""
+@pytest.fixture(params=["inside", "apart"])
+def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], dict[str, str], Path]]:
+    """A real server in a process of its own, or in two, which logs everything it can to a file."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("MUSTER_", "XDG_"))}
     environment |= {
         "PYTHONPATH": "src",
@@ -310,7 +310,9 @@ def test_a_secret_is_nowhere(running: tuple[subprocess.Popen[str], dict[str, str
             answer = connection.getresponse()
             assert secret not in answer.read().decode() + str(answer.headers)
             connection.close()
-    muster("token", "revoke", "canary", "-y")
+    assert muster("token", "revoke", "canary", "-y").returncode == 0
+    ended = muster("whoami")
+    assert (ended.returncode, "revoked" in ended.stderr) == (4, True), ended.stderr
     told = "".join(each.stdout + each.stderr for each in seen)
     stored = b"".join(path.read_bytes() for path in (folder / "s").rglob("*") if path.is_file()) + (folder / "r" / "server.json").read_bytes()
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.wiring.gatehouse import Gatehouse, gatehouse
+from tests.wiring.gatehouse import NODE, Gatehouse, come, gatehouse, post
 
 from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
-from muster.wire.report import NodeDoc, ReportDoc, pack
+from muster.wire.report import NodeDoc
 from muster.wiring import joining
 from muster.wiring.authority import DAY, Authority
 from muster.wiring.gate_calls import ask, pinned, server_url
@@ -25,7 +25,6 @@ from muster.wiring.joining import join, leave, renew, status, token_text
 from muster.wiring.membership import Membership, folder_of, joined
 
 MARK = "sha256:" + "a" * 64
-NODE = NodeDoc(name="gpu-1", machine_id="machine-gpu-1", system="system-gpu-1")
 
 
 @pytest.fixture
@@ -37,28 +36,6 @@ def house(tmp_path: Path) -> Iterator[Gatehouse]:
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     return tmp_path / "agent"
-
-
-def come(house: Gatehouse, state: Path, node: NodeDoc = NODE, token: str = "") -> Membership:
-    join(state, house.url, house.authority.fingerprint, token or house.mint(), node)
-    found = Membership.open(state)
-    assert found is not None
-    return found
-
-
-def post(member: Membership, node: NodeDoc = NODE, reporter: str = "", headers: dict[str, str] | None = None) -> tuple[int, bytes]:
-    """Posts a report as the agent does."""
-    import http.client
-    from urllib.parse import urlsplit
-
-    report = ReportDoc(reporter=reporter or member.reporter, incarnation="i", sequence=1, node=node, sent_at=time.time())
-    where = urlsplit(member.address.url)
-    connection = http.client.HTTPSConnection(where.hostname or "", where.port, context=member.context(), timeout=10)
-    connection.request("POST", "/v1/reports", pack(report), headers or member.headers())
-    answer = connection.getresponse()
-    told = answer.status, answer.read()
-    connection.close()
-    return told
 
 
 def test_it_joins_and_reports_for_its_own_node_alone(house: Gatehouse, state: Path) -> None:
@@ -206,102 +183,6 @@ def test_a_server_of_another_age_or_none_at_all(house: Gatehouse, state: Path, m
     assert "7461" in told.value.hint
 
 
-def test_a_token_is_asked_for_once_and_renewed_early_each_time_at_another_part_of_its_life(house: Gatehouse, state: Path) -> None:
-    member = come(house, state)
-    clock = 1000.0
-    member.mono = lambda: clock
-    first = member.headers()
-    held = member._held
-    assert held is not None
-    assert 0.7 * 3590 <= held.renew_at - clock <= 0.9 * 3600
-    clock = held.renew_at - 1
-    assert member.headers() == first
-    clock = held.renew_at + 1
-    house.off = 3000
-    assert member.headers() != first
-
-
-def test_while_the_server_is_away_the_old_token_serves_until_its_end(house: Gatehouse, state: Path) -> None:
-    member = come(house, state)
-    clock = 1000.0
-    member.mono = lambda: clock
-    first = member.headers()
-    house.lose = "/v1/token"
-    clock = 1000.0 + 0.95 * 3600
-    assert member.headers() == first
-    assert "does not answer" in member.trouble
-    assert status(state)["wrong"] == [member.trouble]
-    clock = 1000.0 + 3600
-    with pytest.raises(Unavailable):
-        member.headers()
-    house.lose = ""
-    with pytest.raises(Unavailable):
-        member.headers()
-    clock += 120
-    house.off = 100
-    assert member.headers() != first
-    assert (member.trouble, status(state)["wrong"]) == ("", [])
-
-
-def test_a_revoked_node_is_told_so_and_asks_seldom(house: Gatehouse, state: Path) -> None:
-    member = come(house, state)
-    assert post(member)[0] == 200
-    house.gate.revoke("gpu-1", "op", "", house.now())
-    assert post(member)[0] == 401
-    member.refused()
-    with pytest.raises(NotAllowed, match="was revoked") as told:
-        member.headers()
-    assert "muster agent reenrol gpu-1" in told.value.hint
-    before = time.monotonic()
-    for _ in range(1000):
-        with pytest.raises(NotAllowed):
-            member.headers()
-    assert time.monotonic() - before < 1.0, "no child, no request"
-    assert "was revoked" in status(state)["wrong"][0]
-
-
-def test_a_server_that_refuses_what_it_gave_is_not_asked_in_a_loop(house: Gatehouse, state: Path) -> None:
-    member = come(house, state)
-    for _ in range(3):
-        member.headers()
-        member.refused()
-    member.headers()
-    member.refused()
-    with pytest.raises(NotAllowed, match="does not take the access token that it gave"):
-        member.headers()
-
-
-def test_a_new_key_takes_the_place_of_the_old_one_while_the_agent_runs(house: Gatehouse, state: Path) -> None:
-    member = come(house, state)
-    headers = member.headers()
-    before = (folder_of(state) / "key").read_bytes()
-    renew(state)
-    assert (folder_of(state) / "key").read_bytes() != before
-    assert not (folder_of(state) / "key.new").exists()
-    assert post(member, headers=headers)[0] == 401
-    member._held = None
-    assert post(member)[0] == 200
-
-
-def test_a_renewal_whose_answer_is_lost_is_found_out(house: Gatehouse, state: Path) -> None:
-    member = come(house, state)
-    house.lose = "/v1/renew"
-    with pytest.raises(Unavailable):
-        renew(state)
-    house.lose = ""
-    assert (folder_of(state) / "key.new").exists()
-    member.refused()
-    assert post(member)[0] == 200, "the agent finds by itself that the server knows the new key"
-    assert not (folder_of(state) / "key.new").exists()
-    house.lose = "/v1/renew"
-    with pytest.raises(Unavailable):
-        renew(state)
-    house.lose = ""
-    assert renew(state).reporter == member.reporter
-    again = joined(state)
-    assert post(again)[0] == 200
-
-
 def test_it_leaves_and_comes_again(house: Gatehouse, state: Path) -> None:
     come(house, state)
     card, trouble = leave(state, tell=True)
@@ -330,29 +211,6 @@ def test_a_clone_is_told_what_it_is(house: Gatehouse, state: Path, tmp_path: Pat
     anew = come(house, tmp_path / "copy", NodeDoc(name="gpu-copy", machine_id="machine-copy", system="system-copy"))
     assert post(anew, NodeDoc(name="gpu-copy", machine_id="machine-copy"))[0] == 200
     assert post(original)[0] == 200
-
-
-def test_damage_is_said_and_can_be_left(house: Gatehouse, state: Path) -> None:
-    member = come(house, state)
-    (folder_of(state) / "key").chmod(0o644)
-    with pytest.raises(Unavailable, match="read by others"):
-        member.headers()
-    (folder_of(state) / "key").unlink()
-    again = Membership.open(state)
-    assert again is not None
-    with pytest.raises(Unavailable, match="there is no key"):
-        again.headers()
-    (folder_of(state) / "ca.pem").write_bytes(b"x")
-    again = Membership.open(state)
-    assert again is not None
-    with pytest.raises(Unavailable, match="pinned authority cannot be read"):
-        again.headers()
-    (folder_of(state) / "membership.json").write_bytes(b"{")
-    with pytest.raises(Unavailable, match="cannot be read"):
-        Membership.open(state)
-    with pytest.raises(Unavailable, match="it is gone"):
-        leave(state, tell=True)
-    assert not folder_of(state).exists()
 
 
 def test_status_of_one_who_never_joined(state: Path) -> None:
@@ -417,13 +275,6 @@ def test_a_stranger_of_the_node_finds_no_secret_among_its_processes(house: Gateh
     assert child.returncode == 0
     assert house.authority.fingerprint in seen, "it was looked at while it ran"
     assert token.split("_")[2] not in seen
-
-
-def test_the_agent_stays_light() -> None:
-    heavy = "{'cryptography','joserfc','sqlalchemy','pydantic','click','structlog','httpx2','numpy'}"
-    code = f"import sys, muster.wiring.joining; print({heavy} & {{name.partition('.')[0] for name in sys.modules}})"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "set()"
 
 
 def test_requests_that_are_none_are_told_so(house: Gatehouse) -> None:

@@ -26,6 +26,7 @@ from tests.interfaces.api.fleet import small
 from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, Unavailable
 from muster.interfaces.api.app import build
 from muster.services.inventory import Inventory
+from muster.store.files import FileConnections
 from muster.wire.report import CaptureDoc, pack
 from muster.wiring import holds
 from muster.wiring.discovery import Found, announce, read, withdraw
@@ -91,12 +92,15 @@ def test_it_keeps_what_it_heard(settings: ServerSettings) -> None:
         assert ask(server, "/api/v1/reports", pack(told)) == {"answer": "duplicate"}
 
 
-def test_a_second_server_on_the_same_store_is_refused(server: Server, settings: ServerSettings, tmp_path: Path) -> None:
-    other = settings.model_copy(update={"runtime": tmp_path / "other"})
-    with pytest.raises(Conflict, match=f"process {os.getpid()}") as refused:
-        Server(other, build).start()
-
-    assert "--state" in refused.value.hint
+def test_a_second_server_on_the_same_store_reads_and_does_not_write(server: Server, settings: ServerSettings, tmp_path: Path) -> None:
+    told = small("node-b", 55)
+    told.sent_at = told.listings[0].observed_at = wall_clock()
+    ask(server, "/api/v1/reports", pack(told))
+    with Server(settings.model_copy(update={"runtime": tmp_path / "other"}), build) as other:
+        assert ask(other, "/api/v1/cards/node-b/card0")["name"]
+        told.sequence += 1
+        assert ask(other, "/api/v1/reports", pack(told))["status"] == 503
+        assert ask(other, "/readyz")["status"] == 503
     assert ask(server, "/readyz")["status"] == "ok"
 
 
@@ -217,7 +221,9 @@ class Idle(Inventory):
 
 def test_not_ready_until_a_write_went_through(settings: ServerSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     with Server(settings, build, keeper=Idle) as server:
-        writer = server.connections.writer
+        connections = server.writing.store.connections
+        assert isinstance(connections, FileConnections)
+        writer = connections.writer
         writer.execute(f"PRAGMA max_page_count={writer.execute('PRAGMA page_count').fetchone()[0]}")
         monkeypatch.setattr("muster.store.connections.ROOM", 2**70)
         told = small("node-b", 55)
@@ -243,7 +249,7 @@ def test_rows_that_cannot_be_read_are_told_and_hide_no_list(settings: ServerSett
             told = small(name, 55)
             told.sent_at = told.listings[0].observed_at = wall_clock()
             ask(server, "/api/v1/reports", pack(told))
-        with server.connections.transaction() as connection:
+        with server.writing.store.connections.transaction() as connection:
             connection.execute("UPDATE cards SET record = '{' WHERE number = (SELECT min(number) FROM cards)")
             connection.execute("UPDATE nodes SET record = '[]' WHERE number = (SELECT min(number) FROM nodes)")
         (card,) = ask(server, "/api/v1/cards")["items"]
@@ -259,9 +265,6 @@ def test_rows_that_cannot_be_read_are_told_and_hide_no_list(settings: ServerSett
 @pytest.mark.parametrize(
     ("spoil", "where"),
     [
-        ("UPDATE journal SET body = x'00'", "table journal, row 1"),
-        ("UPDATE journal SET body = substr(body, 1, length(body) / 2)", "table journal, row 1"),
-        ("UPDATE journal SET body = 'text'", "table journal, row 1"),
         ("INSERT INTO base (part, state) VALUES ('east', x'c1')", "table base, part east"),
         ("INSERT INTO base (part, state) VALUES ('east', 'text')", "table base, part east"),
         ("DROP TABLE journal", "no table journal"),
@@ -283,6 +286,25 @@ def test_a_damaged_row_at_start_is_named(settings: ServerSettings, spoil: str, w
     assert where in refused.value.message
     assert "backup" in refused.value.hint
     assert read(settings.runtime) is None
+
+
+@pytest.mark.parametrize("spoil", ["x'00'", "substr(body, 1, length(body) / 2)", "'text'"])
+def test_a_damaged_part_is_told_when_it_is_asked_for_and_holds_up_no_other(settings: ServerSettings, spoil: str) -> None:
+    told = small("node-b", 55)
+    told.sent_at = told.listings[0].observed_at = wall_clock()
+    with Server(settings, build) as server:
+        ask(server, "/api/v1/reports", pack(told))
+    with contextlib.closing(sqlite3.connect(settings.state / "roll.sqlite")) as store, store:
+        assert store.execute(f"UPDATE journal SET body = {spoil}").rowcount == 1
+    with Server(settings, build) as server:
+        told.sequence += 1
+        told.listings[0].observed_at += 1
+        told.listings[0].observations[0].readings["product.name"] = {"v": "Beta G"}
+        refused = ask(server, "/api/v1/reports", pack(told))
+        assert (refused["status"], "cannot be read from the store" in refused["detail"], "backup" in refused["hint"]) == (503, True, True)
+        other = small("node-c", 55)
+        other.sent_at = other.listings[0].observed_at = wall_clock()
+        assert ask(server, "/api/v1/reports", pack(other)) == {"answer": "applied"}
 
 
 def test_an_empty_store_file_is_refused(settings: ServerSettings) -> None:

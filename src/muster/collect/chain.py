@@ -81,15 +81,25 @@ class Chains:
         heard = [each for each in self.sources if all(leader.id in words or not self.needed(leader, words) for leader in self.leaders(each))]
         return [each for each in heard if not self.needed(each, words)]
 
-    def due(self, words: Mapping[SourceId, Word], now: float, idle: Collection[str] = ()) -> list[Source]:
-        """Sources to read at ``now`` (monotonic), the bus first, leaders before followers. ``idle`` are adapters with nothing on this node."""
-        found = [each for each in self.sources if self._at(each, words, idle, now) <= now and self.needed(each, words)]
+    def all_needed(self, words: Mapping[SourceId, Word]) -> list[Source]:
+        """Every source that is needed, by what was said; when it was said is of no matter."""
+        return [each for each in self.sources if self.needed(each, words)]
+
+    def due(self, words: Mapping[SourceId, Word], now: float, idle: Collection[str] = (), needed: Iterable[Source] | None = None) -> list[Source]:
+        """Sources to read at ``now`` (monotonic), the bus first, leaders before followers. ``idle`` are adapters with nothing on this node.
+
+        ``needed`` are the sources that are needed, where that is known already.
+        """
+        among = self.all_needed(words) if needed is None else needed
+        found = [each for each in among if self._at(each, words, idle, now) <= now]
         return sorted(found, key=lambda each: (each.witness is not WitnessClass.PCI, len(self.leaders(each))))
 
-    def next_at(self, words: Mapping[SourceId, Word], now: float, idle: Collection[str] = (), busy: Collection[str] = ()) -> float:
+    def next_at(
+        self, words: Mapping[SourceId, Word], now: float, idle: Collection[str] = (), busy: Collection[str] = (), needed: Iterable[Source] | None = None
+    ) -> float:
         """When the next source is due (monotonic), as things stand at ``now``; infinite when none is. Sources of ``busy`` adapters wait for something else."""
-        free = (each for each in self.sources if each.adapter not in busy)
-        return min((self._at(each, words, idle, now) for each in free if self.needed(each, words)), default=float("inf"))
+        among = self.all_needed(words) if needed is None else needed
+        return min((self._at(each, words, idle, now) for each in among if each.adapter not in busy), default=float("inf"))
 
     def _at(self, source: Source, words: Mapping[SourceId, Word], idle: Collection[str], now: float) -> float:
         told = words.get(source.id)

@@ -63,6 +63,9 @@ class _State:
     standing: frozenset[SourceId] = frozenset()
     news: bool = True
     """True when a source has said something since it was last looked who stands by."""
+    needed: Sequence[Source] | None = None
+    """Sources that are needed by what was said so far; None when that is to be looked at anew."""
+    idle: frozenset[str] = frozenset()
 
 
 class Collector:
@@ -118,7 +121,8 @@ class Collector:
     def wait(self) -> float:
         """Seconds until something is due or overdue; infinite when nothing is."""
         now = self._clock.mono()
-        due = self._chains.next_at(self._state.words, now, self.presence.idle, self._hands.busy)
+        needed, idle = self._needed()
+        due = self._chains.next_at(self._state.words, now, idle, self._hands.busy, needed)
         return max(0.0, min(due, self._hands.next_limit()) - now)
 
     def forget(self) -> None:
@@ -149,8 +153,9 @@ class Collector:
     def _start(self, again: bool = True) -> list[Round]:
         """Starts what is due; gives the rounds of sources that are not read because a read of their adapter hangs."""
         words, now = self._state.words, self._clock.mono()
+        needed, idle = self._needed()
         blocked = []
-        for source in self._chains.due(words, now, self.presence.idle):
+        for source in self._chains.due(words, now, idle, needed):
             if not again and source.id in words:
                 continue
             if self._hands.free(source.adapter):
@@ -158,6 +163,13 @@ class Collector:
             elif (job := self._hands.stuck(source.adapter)) is not None:
                 blocked.append(self._stuck(source, job, self._clock.wall(), now))
         return blocked
+
+    def _needed(self) -> tuple[Sequence[Source], frozenset[str]]:
+        """Sources that are needed, and adapters with nothing here; both change only by what is said."""
+        state = self._state
+        if state.needed is None:
+            state.needed, state.idle = self._chains.all_needed(state.words), self.presence.idle
+        return state.needed, state.idle
 
     def _ended(self, job: Job) -> Round:
         moved = self._swift.moved(job.source.id, job.captures)
@@ -197,7 +209,7 @@ class Collector:
 
     def _heard(self, found: Round) -> None:
         self._state.words[found.source.id] = word(found.told, found.mono)
-        self._state.news = True
+        self._state.news, self._state.needed = True, None
         self.presence.hear(found.source, found.told)
         self._pace.hear(found.source.id, found.told.outcome)
         for each in found.routed:

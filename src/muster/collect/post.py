@@ -33,6 +33,8 @@ TIMEOUT_S = 20.0
 LONGEST_ASKED_S = 3600.0
 """The longest that a server may ask us to wait."""
 DISCOVERY = "server.json"
+SYSTEM = Path("/run/muster")
+"""Only root can make this folder, for the user whom the server runs as."""
 
 
 class Fate(Enum):
@@ -101,13 +103,13 @@ def address(text: str) -> Address:
 def discover(environ: Mapping[str, str], home: Path) -> Address | None:
     """The server that runs on this machine, by the file it leaves; None when there is none, or when it has ended.
 
-    Files of other users than root and ourselves are not believed.
+    Files of other users than root and ourselves are not believed, but in `SYSTEM`.
     """
     for folder in _runtime_folders(environ, home):
         file = folder / DISCOVERY
         try:
             told = json.loads(file.read_text(encoding="utf-8"))
-            ours = file.stat().st_uid in (0, os.geteuid())
+            ours = folder == SYSTEM or file.stat().st_uid in (0, os.geteuid())
         except (OSError, ValueError):
             continue
         if ours and isinstance(told, dict) and _alive(told.get("pid")):
@@ -122,7 +124,7 @@ def _runtime_folders(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     if environ.get("XDG_RUNTIME_DIR"):
         yield Path(environ["XDG_RUNTIME_DIR"]) / "muster"
     yield Path(environ.get("XDG_STATE_HOME") or home / ".local" / "state") / "muster"
-    yield Path("/run/muster")
+    yield SYSTEM
 
 
 def _alive(pid: object) -> bool:

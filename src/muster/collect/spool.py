@@ -78,6 +78,7 @@ class Spool:
         self.dropped = 0
         """Reports that the bounds, or a disk that failed, have cost so far."""
         self._trouble = ""
+        self._newest: tuple[int, ReportDoc] | None = None
         self.came = threading.Event()
         """Set when a report is added; whoever waits for it clears it."""
 
@@ -100,6 +101,7 @@ class Spool:
         path = self._folder / f"{self._next:016d}-{lane}{_SUFFIX}"
         written = self._written(path, body, lane)
         self._lanes[lane][self._next] = Kept(self._next, lane, path, len(body), report.sent_at, b"" if written else body)
+        self._newest = (self._next, report)
         self._next += 1
         self.size += len(body)
         self.held += 0 if written else len(body)
@@ -180,6 +182,10 @@ class Spool:
             self.held -= len(kept.body)
 
     def _read(self, kept: Kept) -> ReportDoc | None:
+        newest, self._newest = self._newest, None
+        if newest is not None and newest[0] == kept.order:
+            self._newest = newest
+            return newest[1]
         try:
             return unpack(kept.body or kept.path.read_bytes())
         except (msgspec.DecodeError, OSError, RecursionError, ValueError, MemoryError) as error:

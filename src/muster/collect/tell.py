@@ -23,7 +23,6 @@ from muster.wire.lanes import facts, part, values
 from muster.wire.mapping import Seeing, to_event_docs, to_listing_doc
 from muster.wire.report import CaptureDoc, EventDoc, HeardDoc, ListingDoc, ObservationDoc
 
-
 DETAIL_S = 600.0
 """Seconds after which what moved in the vendor's own detail alone is told: a clock or a counter in it is no change of facts."""
 

@@ -134,6 +134,7 @@ KNOWN = _gauge(
     "attribute and state",
 )
 FINDINGS = _gauge("findings_open", "Open findings of the whole fleet by kind; told by the first shard alone.", ("kind",), "kind of finding")
+READY = _gauge("server_ready", "1 while the server says that it can do its work, 0 when it says that it cannot; told by the first shard alone.", (), "export")
 
 EXPORT_SHARD = _gauge("export_shard_info", "Which shard this export tells; always 1.", ("shard", "shards"), "export")
 EXPORT_READ = _gauge("export_last_read_timestamp_seconds", "When the server last answered this export.", ("shard",), "export")
@@ -151,7 +152,7 @@ EXPORT_DROPPED = _counter(
 )
 EXPORT_RETRIES = _counter("export_retries_total", "Posts that had to be tried again.", ("shard",), "export that pushes")
 
-FLEET = (CARD_INFO, DEVICE_INFO, PARTITION_INFO, CARD_PRESENCE, CARD_SEEN, NODE_INFO, NODE_SEEN, SOURCE_SEEN, SOURCE_STATE, CARDS, KNOWN, FINDINGS)
+FLEET = (CARD_INFO, DEVICE_INFO, PARTITION_INFO, CARD_PRESENCE, CARD_SEEN, NODE_INFO, NODE_SEEN, SOURCE_SEEN, SOURCE_STATE, CARDS, KNOWN, FINDINGS, READY)
 OWN = (
     *(EXPORT_SHARD, EXPORT_READ, EXPORT_TIME, EXPORT_FRESH, EXPORT_SERIES, EXPORT_FAILED),
     *(EXPORT_WAITING, EXPORT_SENT, EXPORT_DROPPED, EXPORT_RETRIES),

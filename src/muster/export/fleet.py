@@ -109,7 +109,7 @@ class _Summary(Struct, frozen=True):
 
 
 class Fleet(Struct, frozen=True):
-    """One shard of the fleet at one moment. ``findings`` are open ones by kind; None in every shard but the first, which alone tells them."""
+    """One shard of the fleet at one moment. What is of the whole, ``findings`` (open ones by kind) and ``ready``, is None in every shard but the first."""
 
     at: float
     """The server's time of its answer, in seconds since the epoch."""
@@ -117,6 +117,7 @@ class Fleet(Struct, frozen=True):
     nodes: list[Node]
     sources: list[Source]
     findings: dict[str, int] | None
+    ready: bool | None = None
 
 
 CARD_FIELDS = tuple(field for field in Card.__struct_fields__ if field not in ("id", "readings"))
@@ -135,7 +136,8 @@ def read(ask: Ask, shard: Shard, keys: frozenset[str]) -> Fleet:
     at = seconds(found.at)
     if at is None:
         raise Unavailable("the server does not say what time it is", hint="is it a muster server?")
-    return Fleet(at=at, cards=list(cards.values()), nodes=list(nodes.values()), sources=list(sources.values()), findings=findings)
+    ready = ask.ready() if shard.first else None
+    return Fleet(at=at, cards=list(cards.values()), nodes=list(nodes.values()), sources=list(sources.values()), findings=findings, ready=ready)
 
 
 def _fields(keys: frozenset[str]) -> str:

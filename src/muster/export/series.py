@@ -67,6 +67,8 @@ def points(fleet: Fleet, keys: frozenset[str], names: Names) -> Iterator[Point]:
     yield from _counted(here, names)
     for (key, state), count in sorted(tally.items()):
         yield Point(f.KNOWN, names.of(("attribute", key), ("state", state)), count)
+    if fleet.ready is not None:
+        yield Point(f.READY, names.of(), int(fleet.ready))
     if fleet.findings is not None:
         for kind in dict.fromkeys((*f.FINDING_KINDS, *sorted(fleet.findings))):
             yield Point(f.FINDINGS, names.of(("kind", kind)), fleet.findings.get(kind, 0))

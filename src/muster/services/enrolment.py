@@ -59,6 +59,11 @@ class Enrolment:
         """The certificate of our authority, PEM."""
         return self._authority()
 
+    def begin(self, now: float) -> None:
+        """This server writes from now on, perhaps in the place of another: proofs of before may have been used there, and what it changed is learnt."""
+        self._fresh.since = now
+        self.roster.refresh(now)
+
     def where(self) -> Where:
         """Where reporters join."""
         return Where(address=self._address(), fingerprint=self._fresh.server)
@@ -96,6 +101,7 @@ class Enrolment:
         with self._noted("reporter.token", told.reporter, now, peer):
             member = self._shown(asked, told, TokenRequest, now)
             keys = keys_of(told.node, self._placeholders)
+            rules.sensible(told.node, keys)
             if member.machine_key and keys.machine and keys.machine != member.machine_key:
                 raise Conflict(
                     f"{member.reporter} joined on another machine: this key is a copy, or the node has a new system",

@@ -16,8 +16,8 @@ from muster.wire.enrol import EnrolRequest, LeaveRequest, RenewRequest, Signed, 
 
 WINDOW = 300.0
 """Seconds that the time in a proof may be off."""
-NONCE = 16
-"""Bytes of a nonce at least."""
+NONCE, LONGEST_NONCE = 16, 64
+"""Bytes of a nonce."""
 MOST = 200_000
 """Proofs that are remembered; more within one window are put off."""
 
@@ -66,8 +66,8 @@ class Freshness:
         """Takes a nonce as used. Raises NotAllowed for one that was."""
         while self._order and self._order[0][0] < now - WINDOW:
             self._used.discard(self._order.popleft()[1])
-        if len(nonce) < NONCE:
-            raise InputError(f"the nonce is shorter than {NONCE} bytes")
+        if not NONCE <= len(nonce) <= LONGEST_NONCE:
+            raise InputError(f"the nonce is not of {NONCE} to {LONGEST_NONCE} bytes")
         if nonce in self._used:
             raise NotAllowed("this proof was used already", hint="a proof is good for one request")
         if len(self._used) >= MOST:

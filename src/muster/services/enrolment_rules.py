@@ -12,6 +12,7 @@ from muster.domain.model.errors import Conflict, InputError, NotAllowed
 from muster.services.enrolment_scope import LONGEST, Keys, own_scope
 from muster.spi.enrolment import JoinToken, Member
 from muster.wire.enrol import EnrolRequest
+from muster.wire.report import NodeDoc
 
 _ROLES = {Reach.NODE: "agent", Reach.LIST: "collector", Reach.CLUSTER: "controller"}
 _AGAIN = "if this is the same node with a new system: `muster agent reenrol {name}` lets it join once more, and gives a token for it"
@@ -44,7 +45,8 @@ def admit(
 
     Raises NotAllowed for what the token does not allow, Conflict where the key or a name is another's, InputError for a request that makes no sense.
     """
-    reach = _sensible(asked, keys)
+    sensible(asked.node, keys)
+    reach = _asked_for(asked)
     if token is None:
         raise NotAllowed("the join token is not known", hint=f"it was mistyped, deleted, or is of another server; {_MINT}")
     same_key = next((each for each in kin if each.public_key == asked.public_key), None)
@@ -70,14 +72,19 @@ def admit(
         token=token.id,
         enrolled_at=now,
         keyed_at=now,
-        agent_version=asked.agent_version[:LONGEST],
+        agent_version="".join(sign for sign in asked.agent_version[:LONGEST] if sign.isprintable()),
     )
     return Admission(way=Way.REPLACED if before else Way.NEW, member=member, before=before)
 
 
-def _sensible(asked: EnrolRequest, keys: Keys) -> Reach:
-    if not keys.name or any(len(each) > LONGEST for each in (asked.node.name, asked.node.machine_id, asked.node.system)):
+def sensible(node: NodeDoc, keys: Keys) -> None:
+    """Raises InputError for a node whose names are none."""
+    words = (node.name, node.machine_id, node.system)
+    if not keys.name or any(len(each) > LONGEST or not each.isprintable() for each in words):
         raise InputError("the node has no name that can be used", hint="set its host name (hostnamectl set-hostname NAME)")
+
+
+def _asked_for(asked: EnrolRequest) -> Reach:
     try:
         return Reach(asked.reach)
     except ValueError as wrong:

@@ -209,12 +209,15 @@ class Folding:
         site = self.regions.get(part).site
         if not at_rest(site, now, self._policy):
             self._unsettle(part, None)
+        for source in self.sources.of(part):
+            source.steady = source.steady and now - source.last <= source.promise
         running = [source for source in self.sources.of(part) if source.steady]
         self._steady[part] = running
         if not running:
             del self._steady[part]
         self._rest[part] = next_due(site, {source.place for source in running}, now, self._policy)
-        self.gathered.due[part] = self._rest[part]
+        unsaid = (source.last + source.promise for source in running if source.again_at is None)
+        self.gathered.due[part] = min(self._rest[part], min(unsaid, default=float("inf")))
         self._wake(part)
 
     def _due(self, part: str) -> float:

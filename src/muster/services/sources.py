@@ -98,6 +98,8 @@ class Source:
         """True when this round only moves numbers, within bounds, in its turn."""
         if not self.steady or facts != self.facts or at <= self.last or numbers.size != self.floor.size:
             return False
+        if at - self.last > self.promise:
+            return False  # it was silent: that it speaks again is news
         if self.bounds.watched and at - self.whole_at >= LOOK_AGAIN:
             return False
         return bool(numbers.size == 0 or ((numbers >= self.floor) & (numbers <= self.bounds.high)).all())

@@ -147,12 +147,19 @@ class Tokens:
 
     def sign_in(self, proof: str, nonce: str, now: float) -> tuple[TokenRow, str]:
         """A session for an identity token of the issuer. Raises NotAllowed, or Unavailable when the issuer does not answer."""
+        who = self.identity(proof, nonce, now)
+        return self.session(who.name, who.grade, digest(proof), now)
+
+    def identity(self, proof: str, nonce: str, now: float) -> Identity:
+        """Who an identity token is of. It may ask the issuer for its keys. Raises NotAllowed or Unavailable."""
         if self._sign_in is None:
             raise NotAllowed("nobody signs in here through an issuer", hint="set oidc_issuer, or come with a token: muster login URL --token-file FILE")
-        who = self._sign_in.check(proof, nonce, now)
-        asked = NewToken(name=who.name, grade=who.grade, lifetime=SESSION_S)
-        row, secret = self._made(SESSION, asked, who.name, now, digest(proof))
-        by = User(name=who.name, grade=who.grade, via="oidc", token=row.id)
+        return self._sign_in.check(proof, nonce, now)
+
+    def session(self, name: str, grade: Grade, origin: str, now: float) -> tuple[TokenRow, str]:
+        """A session for somebody whose proof was checked; ``origin`` is its digest, which is good for one. Raises NotAllowed for a second."""
+        row, secret = self._made(SESSION, NewToken(name=name, grade=grade, lifetime=SESSION_S), name, now, origin)
+        by = User(name=name, grade=grade, via="oidc", token=row.id)
         try:
             self._store.add(row, _entry("sign_in", by, now, row))
         except Conflict as used:

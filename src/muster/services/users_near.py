@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from muster.domain.model.access import User
-from muster.services.users import Tokens
+from muster.domain.model.access import Grade, User
+from muster.services.users import Tokens, digest
 from muster.spi.users import NewToken, TokenRow
 
 
@@ -23,14 +23,14 @@ class Far(Protocol):
     def sign_out(self, user: User, now: float) -> None:
         """Ends a session."""
 
-    def sign_in(self, proof: str, nonce: str, now: float) -> tuple[TokenRow, str]:
-        """A session for an identity token."""
+    def session(self, name: str, grade: Grade, origin: str, now: float) -> tuple[TokenRow, str]:
+        """A session for somebody whose proof was checked."""
 
     def note(self, used: Mapping[str, float]) -> None:
         """When tokens were used."""
 
 
-HANDED = ("create", "revoke", "sign_out", "sign_in", "note")
+HANDED = ("create", "revoke", "sign_out", "session", "note")
 """What is handed to the writer."""
 
 
@@ -72,8 +72,9 @@ class NearTokens:
             self._near.forget()
 
     def sign_in(self, proof: str, nonce: str, now: float) -> tuple[TokenRow, str]:
-        """A session for an identity token of the issuer. Raises NotAllowed or Unavailable."""
-        return self._far.sign_in(proof, nonce, now)
+        """A session for an identity token of the issuer, who is asked here: the writer waits for nobody. Raises NotAllowed or Unavailable."""
+        who = self._near.identity(proof, nonce, now)
+        return self._far.session(who.name, who.grade, digest(proof), now)
 
     def flush(self, now: float) -> None:
         """Tells the writer which tokens were used, once in a while."""

@@ -75,12 +75,10 @@ class Limited:
             raise NotFound(f"no card {card!r}", hint="`/api/v1/cards` lists them")
         return found
 
-    def current(self, cards: Iterable[str] | None = None, at: float | None = None) -> list[CurrentValue]:
+    def current(self, cards: Iterable[str] | None = None, at: float | None = None, **more: Any) -> list[CurrentValue]:
         """Gauges and counters of cards in sight."""
-        if at is None:
-            return self._reader.current(self._cards.keys() if cards is None else [card for card in cards if card in self._cards])
-        seen = {card.id for card in self.cards(at)}
-        return self._reader.current(seen if cards is None else [card for card in cards if card in seen], at)
+        seen = self._cards.keys() if at is None else {card.id for card in self.cards(at)}
+        return self._reader.current(seen if cards is None else [card for card in cards if card in seen], at, **more)
 
     def minutes(self, subject: str, key: str, since: float, until: float) -> list[Mapping[str, Any]]:
         """Roll-ups of a subject in sight; none of another."""

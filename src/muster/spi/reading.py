@@ -25,8 +25,11 @@ class RollReader(Protocol):
     def resolve(self, card: str) -> str:
         """The card id that ``card`` (perhaps joined into another since) stands for now. Raises NotFound."""
 
-    def current(self, cards: Iterable[str] | None = None, at: float | None = None) -> list[CurrentValue]:
-        """Gauges and counters; in the past, the last of the minute roll-ups at or before ``at``."""
+    def current(self, cards: Iterable[str] | None = None, at: float | None = None, *, numbers: bool = True) -> list[CurrentValue]:
+        """Gauges and counters; in the past, the last of the minute roll-ups at or before ``at``.
+
+        Without ``numbers`` only words that were said one by one: for who has the newest numbers as columns, of which the newer one counts.
+        """
 
     def minutes(self, subject: str, key: str, since: float, until: float) -> list[Mapping[str, Any]]:
         """Roll-ups ``{minute, source, count, sum, low, high, last}`` of one gauge."""

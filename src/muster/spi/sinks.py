@@ -9,10 +9,13 @@ from typing import Protocol
 
 
 class Ask(Protocol):
-    """Asks the server's API. Both raise errors of Muster's own tree."""
+    """Asks the server's API. What it asks raises errors of Muster's own tree, save that a server that is not ready is none."""
 
     def __call__(self, path: str, query: Mapping[str, str]) -> bytes:
         """The JSON document at ``path`` under the API's root."""
+
+    def ready(self) -> bool:
+        """True when the server says that it can do its work."""
 
     def lines(self, path: str, query: Mapping[str, str]) -> Iterator[bytes] | None:
         """The whole list at ``path``, a JSON document a line, as it comes; None when this server does not stream lists."""

@@ -65,6 +65,7 @@ class FileConnections:
             except sqlite3.Error:
                 self._unmake()
                 raise
+            self._file = None if path is None else _file(path)
         self._session = FileSession(self.writer)
         self.writing = _engine(lambda: self.writer, "BEGIN IMMEDIATE", poolclass=StaticPool)
         self._reading = self.writing if path is None else _engine(lambda: _connect(str(path), reads_only=True), "BEGIN", **connections.POOL)
@@ -73,6 +74,7 @@ class FileConnections:
     def transaction(self) -> Iterator[Session]:
         """The writer's connection in a transaction of its own."""
         with self._turn, told(self.name):
+            self._in_place()
             self.writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._session
@@ -80,6 +82,11 @@ class FileConnections:
             finally:
                 if self.writer.in_transaction:
                     self.writer.execute("ROLLBACK")
+
+    def _in_place(self) -> None:
+        """Raises Unavailable when another file was put in the place of the one that is open, as a restore does: what is written here would be lost."""
+        if self._path is not None and _file(self._path) != self._file:
+            raise Unavailable(f"{self.name} is another file than the one that was opened", hint="restart the server: a backup was put in its place")
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -141,6 +148,15 @@ class FileConnections:
         with self._turn:
             self._reading.dispose()
             self.writer.close()
+
+
+def _file(path: Path) -> tuple[int, int] | None:
+    """Which file it is, whatever its name; None when there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _private(path: Path) -> bool:

@@ -92,14 +92,6 @@ class Gauges:
         self._loaded = True
         return [_slot(seat.meta, self.pool) for seat, _, _ in found], max(intake.counted(session, SLOT), 1)
 
-    def falls(self, slot: int, numbers: bytes, at: float) -> bool:
-        """True when a counter of the slot is below what it was. What is older than its newest round, or fits no layout, says nothing."""
-        seat = self.pool.seats.get(slot)
-        if seat is None or len(numbers) != 8 * seat.width or at < seat.meta.at:
-            return False
-        newest = self.pool.arrays.newest[seat.offset : seat.offset + seat.width]
-        return bool(((np.frombuffer(numbers, "<f8") < newest) & seat.counters).any())
-
     def freeze(self, session: Session) -> int:
         """Rows of minutes up to the number that this returns are changed no more."""
         if not self._loaded:
@@ -255,7 +247,7 @@ def _restored(row: dict[str, Any]) -> tuple[Seat, tuple[Any, Any], Rolled]:
     meta = Meta(**said, at=_never(row["at"]), since=_never(row["since"]), received_at=_never(row["received_at"]))
     columns, width = gauges_rows.columns(row["columns"]), row["width"]
     minute = SHUT if row["minute"] is None else row["minute"]
-    seat = Seat(meta, row["layout"], width, gauges_rows.exact(columns, width), gauges_rows.counters(columns, width), minute)
+    seat = Seat(meta, row["layout"], width, gauges_rows.exact(columns, width), minute)
     newest = np.frombuffer(row["numbers"], "<f8")
     told = np.frombuffer(row["told"], "<f8") if row["told"] else np.where(np.isnan(newest), NONE, meta.at)
     nothing = np.zeros(width)

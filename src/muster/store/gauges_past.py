@@ -34,7 +34,7 @@ class Past:
 
     connections: Connections
     hours: Sequence[int]
-    blocks: Callable[[int, Sequence[int], Callable[[Block], Grid]], list[tuple[Block, Grid]]]
+    blocks: Callable[[Sequence[int], Sequence[int], Callable[[Block], Grid]], list[tuple[Block, Grid]]]
     at: float
     unread: Unread
     found: dict[int, Told] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Past:
             if not left:
                 return
             here = [number for number in left if times[number][1] is None or (times[number][1] or 0.0) >= hour * HOUR]
-            for block, grid in self.blocks(hour, here, lambda block: unpack(block.packed)):
+            for block, grid in self.blocks([hour], here, lambda block: unpack(block.packed)):
                 ends = block.block * BLOCK + np.arange(len(grid.at)) * MINUTE + grid.at
                 for place in np.flatnonzero(ends <= self.at).tolist():
                     self._take(block.layout, grid.last[:, place], grid.count[:, place] > 0, float(ends[place]))

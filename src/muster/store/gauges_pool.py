@@ -52,7 +52,6 @@ class Seat:
     layout: int
     width: int
     exact: Flags
-    counters: Flags
     minute: int = SHUT
     offset: int = -1
     """-1 until it is committed."""

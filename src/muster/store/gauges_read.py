@@ -66,25 +66,24 @@ class GaugeReader:
 
     def current(self, cards: Iterable[str] | None = None, at: float | None = None) -> list[CurrentValue]:
         """The numbers of cards and their parts, now or as they were at a time."""
-        wanted = None if cards is None else list(cards)
-        (joined,) = self._connections.rows(_JOINS)
-        joins = {row["old"]: row["new"] for row in joined}
-        names = None if wanted is None else [*wanted, *(old for old, new in joins.items() if new in set(wanted))]
         asked = select(layouts, *(slots.c[name] for name in ("at", "capture", "numbers", "told"))).where(_in_force(at))
         asked = asked.join(slots, slots.c.layout == layouts.c.number, isouter=at is not None)
-        if names is not None:
-            asked = asked.where(layouts.c.number.in_(select(layout_subjects.c.layout).where(among(layout_subjects.c.card, names))))
-        (rows,) = self._connections.rows(asked.order_by(layouts.c.slot, layouts.c.number))
-        whole = self._readable("layouts", ("number",), rows, lambda row: (row, gauges_rows.columns(row["columns"]), _newest(row)))
+        wanted = None if cards is None else set(cards)
+        if wanted is not None:
+            mine = or_(among(layout_subjects.c.card, wanted), layout_subjects.c.card.in_(select(aliases.c.old).where(among(aliases.c.new, wanted))))
+            asked = asked.where(layouts.c.number.in_(select(layout_subjects.c.layout).where(mine)))
+        joined, rows = self._connections.rows(_JOINS, asked.order_by(layouts.c.slot, layouts.c.number))
+        joins = {row["old"]: row["new"] for row in joined}
+        ours = None if wanted is None else frozenset([*wanted, *(old for old, new in joins.items() if new in wanted)])
+        whole = self._readable("layouts", ("number",), rows, lambda row: (row, gauges_rows.columns(row["columns"], ours), _newest(row)))
         numbers = {row["number"]: newest for row, _, newest in whole}
         if at is not None:
             hours = sorted((hour for hour in self._segments.hours() if hour * HOUR <= at), reverse=True)
             times = {row["number"]: (row["since"], row["until"]) for row in rows}
             numbers = Past(self._connections, hours, self._blocks, at, self._unread).numbers(numbers, times)
-        ours = None if names is None else frozenset(names)
         found: dict[tuple[str, str, str, str], CurrentValue] = {}
         for row, columns, _ in whole:
-            for value in _values(row, columns, *numbers[row["number"]], joins, ours):
+            for value in _values(row, columns, *numbers[row["number"]], joins):
                 there = found.setdefault((value.subject, value.node, value.source, value.key), value)
                 if (there.word.at or 0.0) < (value.word.at or 0.0):
                     found[(value.subject, value.node, value.source, value.key)] = value
@@ -119,10 +118,10 @@ class GaugeReader:
         )
         through: defaultdict[tuple[int, int], int] = defaultdict(int)
         first, last = int(max(since, 0) // BLOCK), int(min(until, 2**40) // BLOCK)
-        for hour in sorted(self._segments.hours()):
-            if not first // A_HOUR <= hour <= last // A_HOUR:
-                continue
-            for block, grid in self._blocks(hour, numbers, lambda block: unpack(block.packed, asked[block.layout][2])):
+        hours = [hour for hour in self._segments.hours() if first // A_HOUR <= hour <= last // A_HOUR]
+        for start in range(0, len(hours), self._segments.at_once):
+            some = hours[start : start + self._segments.at_once]
+            for block, grid in self._blocks(some, numbers, lambda block: unpack(block.packed, asked[block.layout][2])):
                 through[(block.layout, block.block)] = block.through
                 for minute, point in _packed(block.block * BLOCK, grid):
                     if since <= minute <= until:
@@ -137,9 +136,9 @@ class GaugeReader:
                 for point in _told(gauges_rows.spread([row["open"]], row["width"], newest[None]), asked[row["layout"]][2], told):
                     yield row["layout"], row["minute"], point
 
-    def _blocks(self, hour: int, numbers: Sequence[int], open_: Callable[[Block], Grid]) -> list[tuple[Block, Grid]]:
-        """Blocks of some layouts in an hour; those that are damaged are passed over, and a damaged segment has none."""
-        found = self._readable("segments", ("hour",), [{"hour": hour}], lambda row: self._segments.read(row["hour"], numbers))
+    def _blocks(self, hours: Sequence[int], numbers: Sequence[int], open_: Callable[[Block], Grid]) -> list[tuple[Block, Grid]]:
+        """Blocks of some layouts in hours; those that are damaged are passed over, and a damaged segment has none."""
+        found = self._readable("segments", ("hour",), [{"hour": hours[0]}], lambda _: self._segments.read(hours, numbers))
         rows = [{"place": f"{block.layout}/{block.block}", "block": block} for blocks in found for block in blocks]
         return self._readable("blocks", ("place",), rows, lambda row: (row["block"], open_(row["block"])))
 
@@ -185,17 +184,18 @@ def _places(row: Mapping[str, Any], subjects: Sequence[str], key: str) -> list[i
 
 
 def _values(
-    row: Mapping[str, Any], columns: Iterable[tuple[str, str, str, int]], numbers: Floats, told: Floats, joins: Mapping[str, str], ours: frozenset[str] | None
+    row: Mapping[str, Any], columns: Iterable[tuple[str, str, str, int]], numbers: Floats, told: Floats, joins: Mapping[str, str]
 ) -> list[CurrentValue]:
     """What a source tells of cards, each subject and key once."""
     found: dict[tuple[str, str], CurrentValue] = {}
+    node, source, capture = row["node"], row["source"], row["capture"] or ""
     for subject, card, key, place in columns:
-        value, at = float(numbers[place]), float(told[place])
-        if at == NONE or (ours is not None and card not in ours):
+        at = float(told[place])
+        if at == NONE:
             continue
-        now, mine = intake.last(subject, joins), intake.last(card, joins)
+        now, mine = (intake.last(subject, joins), intake.last(card, joins)) if joins else (subject, card)
         there = found.get((now, key))
         if there is None or (there.word.at or 0.0) < at:
-            word = Word(value=plain(value), at=at, capture=row["capture"] or "")
-            found[(now, key)] = CurrentValue(subject=now, card=mine, node=row["node"], source=row["source"], key=key, word=word)
+            word = Word(value=plain(float(numbers[place])), at=at, capture=capture)
+            found[(now, key)] = CurrentValue(subject=now, card=mine, node=node, source=source, key=key, word=word)
     return list(found.values())

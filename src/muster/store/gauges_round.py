@@ -106,8 +106,7 @@ class _Walk:
             old = self.plan.seats[before].meta
             said = replace(old, node=layout.node, source=layout.source, reporter=layout.reporter)
         said.promise, said.bounds, said.node_names = layout.promise, layout.bounds, layout.node_names
-        exact, counters = gauges_rows.exact(layout.columns, layout.width), gauges_rows.counters(layout.columns, layout.width)
-        seat = Seat(said, self.number(), layout.width, exact, counters)
+        seat = Seat(said, self.number(), layout.width, gauges_rows.exact(layout.columns, layout.width))
         new = self._sit(seat, 0 if before is None else self.generations[before] + 1)
         if before is not None:
             self.followed.append((before, new, layout))

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.domain.model.attributes import ATTRIBUTES, Kind
+from muster.domain.model.attributes import ATTRIBUTES
 from muster.domain.model.units import Unit
 from muster.store.pack import Floats
 
@@ -20,10 +20,9 @@ MANY = 65535
 """A minute counts no further."""
 
 _EXACT = frozenset(key for key, entry in ATTRIBUTES.items() if entry.unit in (Unit.COUNT, Unit.JOULE, Unit.BYTES))
-COUNTERS = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is Kind.COUNTER)
 
 _pack = msgspec.msgpack.Encoder()
-_unpack = msgspec.msgpack.Decoder(list[tuple[str, str, str, int]])
+_unpack = msgspec.msgpack.Decoder(tuple[list[tuple[str, str]], list[str], bytes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +53,8 @@ def _last(first: Rolled, second: Rolled) -> Floats:
 
 def exact(columns: Iterable[tuple[str, str, str, int]], width: int) -> Flags:
     """Numbers whose roll-ups must not lose a unit."""
-    return _marked(columns, width, _EXACT)
-
-
-def counters(columns: Iterable[tuple[str, str, str, int]], width: int) -> Flags:
-    """Numbers that only grow."""
-    return _marked(columns, width, COUNTERS)
-
-
-def _marked(columns: Iterable[tuple[str, str, str, int]], width: int, keys: frozenset[str]) -> Flags:
     flags = np.zeros(width, dtype=bool)
-    flags[[place for _, _, key, place in columns if key in keys]] = True
+    flags[[place for _, _, key, place in columns if key in _EXACT]] = True
     return flags
 
 
@@ -113,16 +103,24 @@ def spread(packed: Sequence[bytes], width: int, last: Floats | None = None) -> R
     return Rolled(count, low, rest[0], rest[1], last if last is not None else rest[2])
 
 
-def columns_blob(columns: Sequence[tuple[str, str, str, int]]) -> bytes:
-    """The columns of a layout, packed."""
-    return zlib.compress(_pack.encode(columns), 1)
+def columns_blob(columns: Iterable[tuple[str, str, str, int]]) -> bytes:
+    """The columns of a layout, packed: subjects with their cards, keys, and which of both stands at which place."""
+    subjects: dict[tuple[str, str], int] = {}
+    keys: dict[str, int] = {}
+    rows = [(subjects.setdefault((subject, card), len(subjects)), keys.setdefault(key, len(keys)), place) for subject, card, key, place in columns]
+    return zlib.compress(_pack.encode((list(subjects), list(keys), np.array(rows, "<u4").tobytes())), 1)
 
 
-def columns(blob: bytes) -> list[tuple[str, str, str, int]]:
-    """The columns of a layout: subject, card, key, place. Raises ValueError when they are damaged."""
+def columns(blob: bytes, cards: Collection[str] | None = None) -> list[tuple[str, str, str, int]]:
+    """The columns of a layout, all or those of some cards: subject, card, key, place. Raises ValueError when they are damaged."""
     try:
-        return _unpack.decode(zlib.decompress(blob))
-    except (zlib.error, msgspec.DecodeError) as error:
+        subjects, keys, packed = _unpack.decode(zlib.decompress(blob))
+        rows = np.frombuffer(packed, "<u4").reshape(-1, 3)
+        if cards is not None:
+            mine = np.fromiter((card in cards for _, card in subjects), bool, len(subjects))
+            rows = rows[mine[rows[:, 0]]]
+        return [(*subjects[subject], keys[key], place) for subject, key, place in rows.tolist()]
+    except (zlib.error, msgspec.DecodeError, IndexError) as error:
         raise ValueError(f"damaged layout: {error}") from error
 
 

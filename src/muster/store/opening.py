@@ -55,6 +55,8 @@ class Store:
     probe: Callable[[], None]
     """Writes a little. Raises Unavailable when the store cannot be written."""
     lease: Lease
+    adrift: Callable[[], bool]
+    """True when the store holds more than its writer was told: only `RollWriter.load` helps, and what was built on the last one must be built anew."""
     verify: Callable[[], AuditCheck]
     """Goes over the whole audit log. Raises Unavailable when it cannot be read."""
     answers: Answers
@@ -105,6 +107,7 @@ def open_store(
         unread=unread,
         probe=writer.probe,
         lease=lease,
+        adrift=lambda: writer.adrift,
         verify=lambda: audit.verify(connections),
         answers=KeptAnswers(connections, lease.check),
         users=UserRows(connections, lease),

@@ -21,6 +21,7 @@ from muster.domain.model.errors import InputError, Unavailable
 from muster.store import connections
 from muster.store.connections import InDoubt, answers
 from muster.store.postgres_troubles import told
+from muster.store.postgres_watch import Watch
 from muster.store.statements import NUL, POSTGRES, Rows, Session, Statement
 
 T = TypeVar("T")
@@ -72,6 +73,7 @@ class PostgresConnections:
     def __init__(self, url: str) -> None:
         self._how, self.name = parsed(url)
         self._turn = threading.RLock()
+        self._watch = Watch()
         self._writer: psycopg.Connection | None = None
         self.writing = create_engine("postgresql+psycopg://", creator=lambda: self._connect(writes=True, begins=True), poolclass=NullPool)
         self._reading = _reading(lambda: self._connect(writes=False, begins=True))
@@ -88,13 +90,14 @@ class PostgresConnections:
         """The writer's connection in a transaction of its own."""
         with self._turn, told(self.name):
             connection = self._open()
-            try:
-                connection.execute("BEGIN")
-                yield PostgresSession(connection)
-            except BaseException as error:
-                self._undo(connection, error)
-                raise
-            self._commit(connection)
+            with self._watch.over(connection):
+                try:
+                    connection.execute("BEGIN")
+                    yield PostgresSession(connection)
+                except BaseException as error:
+                    self._undo(connection, error)
+                    raise
+                self._commit(connection)
 
     def _open(self) -> psycopg.Connection:
         if self._writer is None or self._writer.closed or self._writer.broken:
@@ -155,6 +158,7 @@ class PostgresConnections:
         with self._turn:
             self._reading.dispose()
             self._let_go()
+            self._watch.close()
 
     def _let_go(self) -> None:
         if self._writer is not None:
@@ -168,7 +172,8 @@ class PostgresConnections:
         made.adapters.register_dumper(str, _Text)
         made.adapters.register_dumper(str, _UntypedText)
         waits = int(connections.PATIENCE * 1000)
-        for setting in (*_SETTINGS, f"lock_timeout = {waits}"):
+        patient = "" if writes else "statement_timeout = '30s'"
+        for setting in filter(None, (*_SETTINGS, f"lock_timeout = {waits}", patient)):
             made.execute(f"SET {setting}")
         made.autocommit = not begins
         return made

@@ -23,6 +23,7 @@ _MEANING = {
     "53": ("has too few resources for one more connection", "raise max_connections there, or end what else uses it"),
     "55P03": ("is held by another program", "end the other program that locks it, or try again"),
     "40": ("was written by another at the same moment", "try again"),
+    "57014": ("takes too long to answer", "see what else the database is busy with"),
     "57": _AWAY,
     "58": ("cannot be read or written: its disk reports an error", "look at its disk and its log"),
     "XX": ("is damaged", "keep it as it is, restore a backup into another database, and look at its disk"),

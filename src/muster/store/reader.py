@@ -85,14 +85,15 @@ class Reader:
             return str(row["id"])
         raise NotFound(f"no card {card}", hint="`muster get cards` lists the cards there are")
 
-    def current(self, cards: Iterable[str] | None = None, at: float | None = None) -> list[CurrentValue]:
-        """Gauges and counters; in the past, the last of the minute roll-ups at or before ``at``."""
+    def current(self, cards: Iterable[str] | None = None, at: float | None = None, *, numbers: bool = True) -> list[CurrentValue]:
+        """Gauges and counters; in the past, the last of the minute roll-ups at or before ``at``. Without ``numbers`` those said one by one."""
         wanted = None if cards is None else list(cards)
+        told = self._gauges.current(wanted, at) if numbers else []  # first: a number that its layout leaves out meanwhile is a word then
         if at is None:
             rows = self._rows(_of(select(current).where(current.c.live), current.c.card, wanted).order_by(current.c.number))
-            return newest(self._readable("current", _NUMBER, rows, _value_now), self._gauges.current(wanted))
+            return newest(self._readable("current", _NUMBER, rows, _value_now), told)
         said = self._readable("current", _NUMBER, self._rows(_series_then(at, wanted)), lambda row: _value(row, _word_then(row, at)))
-        return newest(said, self._gauges.current(wanted, at))
+        return newest(said, told)
 
     def minutes(self, subject: str, key: str, since: float, until: float) -> list[Mapping[str, Any]]:
         """Roll-ups ``{minute, source, count, sum, low, high, last}`` of one gauge, ``since`` <= minute <= ``until``.

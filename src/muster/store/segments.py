@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import BigInteger, Column, Connection, LargeBinary, MetaData, Select, Table, column, func, inspect, select, table
+from sqlalchemy import BigInteger, Column, ColumnElement, Connection, LargeBinary, MetaData, Select, Table, Text, column, func, select, table, union_all
 from sqlalchemy.schema import CreateTable, DropTable
 
 from muster.store.connections import PATIENCE, Connections
@@ -47,14 +47,20 @@ class Block:
 class Segments(Protocol):
     """Segments by hour (seconds since the epoch by HOUR)."""
 
-    def hours(self) -> dict[int, int]:
+    at_once: int
+    """Hours that are best read together."""
+
+    def hours(self) -> list[int]:
+        """Every segment there is. Raises Unavailable."""
+
+    def sizes(self) -> dict[int, int]:
         """Every segment there is, and its bytes. Raises Unavailable."""
 
     def write(self, blocks: Sequence[Block]) -> None:
         """Puts blocks of one hour in place of those there are, unless those hold more; durable when it returns. Raises Unavailable."""
 
-    def read(self, hour: int, layouts: Sequence[int]) -> list[Block]:
-        """Blocks of some layouts in an hour. Empty when there is no such segment. Raises Unavailable, and ValueError for a damaged segment."""
+    def read(self, hours: Sequence[int], layouts: Sequence[int]) -> list[Block]:
+        """Blocks of some layouts in hours; none where there is no such segment. Raises Unavailable, and ValueError for a damaged segment."""
 
     def drop(self, hour: int) -> None:
         """Drops a segment whole. Raises Unavailable."""
@@ -69,15 +75,25 @@ _GET = "SELECT layout, block, through, packed FROM blocks WHERE layout IN (SELEC
 class FileSegments:
     """A file of its own for each hour."""
 
+    at_once = 1
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def hours(self) -> dict[int, int]:
+    def hours(self) -> list[int]:
         """Every segment there is."""
+        return sorted(self._files())
+
+    def sizes(self) -> dict[int, int]:
+        """Every segment there is, and its bytes."""
+        with told(str(self._folder)):
+            return {hour: path.stat().st_size for hour, path in self._files().items()}
+
+    def _files(self) -> dict[int, Path]:
         with told(str(self._folder)):
             if not self._folder.is_dir():
                 return {}
-            return {int(path.stem): path.stat().st_size for path in self._folder.iterdir() if re.fullmatch(r"\d+\.segment", path.name)}
+            return {int(path.stem): path for path in self._folder.iterdir() if re.fullmatch(r"\d+\.segment", path.name)}
 
     def write(self, blocks: Sequence[Block]) -> None:
         """Puts blocks in place."""
@@ -91,9 +107,11 @@ class FileSegments:
                 connection.executemany(_PUT, [(each.layout, each.block, each.through, each.packed) for each in blocks])
                 connection.execute("COMMIT")
 
-    def read(self, hour: int, layouts: Sequence[int]) -> list[Block]:
+    def read(self, hours: Sequence[int], layouts: Sequence[int]) -> list[Block]:
         """Blocks of some layouts."""
-        path = self._path(hour)
+        return [block for hour in hours for block in self._of(self._path(hour), layouts)]
+
+    def _of(self, path: Path, layouts: Sequence[int]) -> list[Block]:
         if not path.exists():
             return []
         with told(str(path)):
@@ -141,15 +159,21 @@ def _connected(path: Path) -> sqlite3.Connection:
 class TableSegments:
     """A table of its own for each hour, in the database of the store. ``writing``: a transaction of the one who may write."""
 
+    at_once = 24
+
     def __init__(self, connections: Connections, writing: Callable[[], AbstractContextManager[Session]]) -> None:
         self._connections = connections
         self._writing = writing
 
-    def hours(self) -> dict[int, int]:
+    def hours(self) -> list[int]:
         """Every segment there is."""
         with self._connections.reading() as connection:
-            names = [name for name in inspect(connection).get_table_names() if re.fullmatch(r"minutes_\d+", name)]
-            return {int(name.removeprefix("minutes_")): int(connection.execute(_size(connection, name)).scalar() or 0) for name in names}
+            return sorted(_tables(connection))
+
+    def sizes(self) -> dict[int, int]:
+        """Every segment there is, and its bytes."""
+        with self._connections.reading() as connection:
+            return {hour: int(connection.execute(_size(connection, name)).scalar() or 0) for hour, name in _tables(connection).items()}
 
     def write(self, blocks: Sequence[Block]) -> None:
         """Puts blocks in place."""
@@ -163,17 +187,16 @@ class TableSegments:
                 session.execute(f"ALTER TABLE {table.name} ALTER COLUMN packed SET STORAGE EXTERNAL")
             each(session, compiled(put), map(asdict, blocks))
 
-    def read(self, hour: int, layouts: Sequence[int]) -> list[Block]:
+    def read(self, hours: Sequence[int], layouts: Sequence[int]) -> list[Block]:
         """Blocks of some layouts."""
-        table = _table(hour)
+        found: list[Block] = []
         with self._connections.reading() as connection:
-            if not inspect(connection).has_table(table.name):
-                return []
-            found: list[Block] = []
-            for start in range(0, len(layouts), _CHUNK):
-                asked = select(table).where(table.c.layout.in_(layouts[start : start + _CHUNK])).order_by(table.c.layout, table.c.block)
-                found.extend(Block(row.layout, row.block, row.through, bytes(row.packed)) for row in connection.execute(asked))
-            return found
+            there = [_table(hour) for hour in sorted(set(hours) & _tables(connection).keys())]
+            for start in range(0, len(layouts) if there else 0, _CHUNK):
+                some = layouts[start : start + _CHUNK]
+                rows = connection.execute(union_all(*(select(each).where(each.c.layout.in_(some)) for each in there)))
+                found.extend(Block(row.layout, row.block, row.through, bytes(row.packed)) for row in rows)
+        return sorted(found, key=lambda block: (block.layout, block.block))
 
     def drop(self, hour: int) -> None:
         """Drops a segment."""
@@ -186,7 +209,20 @@ def _table(hour: int) -> Table:
     return Table(f"minutes_{hour}", MetaData(), *columns, Column("packed", LargeBinary, nullable=False))
 
 
+def _tables(connection: Connection) -> dict[int, str]:
+    """Tables of segments by hour."""
+    kind: ColumnElement[str]
+    if connection.dialect.name == POSTGRES:
+        kind = column("tablename", Text)
+        asked = select(kind).select_from(table("pg_tables", column("schemaname"))).where(column("schemaname") == func.current_schema())
+    else:
+        kind = column("name", Text)
+        asked = select(kind).select_from(table("sqlite_schema", column("type"))).where(column("type") == "table")
+    found = [row[0] for row in connection.execute(asked.where(kind.like("minutes%")))]
+    return {int(each.removeprefix("minutes_")): each for each in found if re.fullmatch(r"minutes_\d+", each)}
+
+
 def _size(connection: Connection, name: str) -> Select[Any]:
-    if connection.dialect.name == "postgresql":
+    if connection.dialect.name == POSTGRES:
         return select(func.pg_total_relation_size(name))
     return select(func.sum(func.length(column("packed")) + 64)).select_from(table(name))

@@ -85,7 +85,7 @@ class Sealer:
         if found is None:
             return False
         block, waiting, rows = found
-        there = {each.layout: each for each in self._segments.read(block // A_HOUR, list(waiting)) if each.block == block}
+        there = {each.layout: each for each in self._segments.read([block // A_HOUR], list(waiting)) if each.block == block}
         made = self._packed(block, waiting, rows, there)
         if made:
             self._segments.write(made)
@@ -128,8 +128,9 @@ class Sealer:
     def _drop(self, now: float) -> None:
         """Drops segments and rows that are older than is kept, or too many."""
         cut = now - self._kept.age
-        there = self._segments.hours()
-        budget = self._kept.budget or by_fleet(sum(seat.width for seat in list(self._gauges.pool.seats.values())))
+        there = self._segments.sizes()
+        numbers = sum(seat.width for seat in list(self._gauges.pool.seats.values()))
+        budget = by_fleet(numbers) if self._kept.budget is None else self._kept.budget
         total = sum(there.values())
         for hour in sorted(there):
             if (hour + 1) * HOUR > cut and total <= budget:

@@ -110,10 +110,6 @@ class Writer:
         if batch.captures:
             evidence.write(session, batch.captures, self._budget)
 
-    def falls(self, slot: int, numbers: bytes, at: float) -> bool:
-        """True when a counter of the slot is below what it was."""
-        return self._gauges.falls(slot, numbers, at)
-
     def _settled(self) -> bool:
         """Whether the commit went through whose answer was lost. Raises Unavailable while nobody can tell."""
         with self._connections.transaction() as session:

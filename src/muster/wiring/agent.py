@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import hashlib
 import logging
 import os
@@ -53,6 +54,9 @@ from muster.wiring.release import Releases
 _log = logging.getLogger("muster.agent")
 
 CLOCK = Clock(time.time, time.monotonic)  # noqa: TID251 - wiring owns the clock
+
+GARBAGE = 20_000
+"""New objects that lie around before circles among them are looked for."""
 
 DISTRIBUTION = "musterroll"
 
@@ -345,9 +349,17 @@ def _on(made: Made, folder: Path, notify: Notify, stop: threading.Event) -> int:
         notify.alive()
         releases.look()
 
+    _calm()
     notify.ready()
     run(made.agent, made.delivery, CLOCK, stop, made.follower, between=between, noted=lambda: noted.note(made.delivery, made.spool))
     return 0
+
+
+def _calm() -> None:
+    """Looks for circles of garbage seldom: a round leaves none, and what was loaded stays."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE)
 
 
 def _once(made: Made, folder: Path, stop: threading.Event) -> int:

@@ -17,9 +17,12 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
-from muster.domain.model.errors import Unavailable
+from muster.domain.model.errors import MusterError, Unavailable
+from muster.services.users import Tokens
+from muster.services.users_near import NearTokens
 from muster.wiring import listening
 from muster.wiring.adapters import adapters
+from muster.wiring.authority import Authority
 from muster.wiring.desk import Desk
 from muster.wiring.handed import Handed
 from muster.wiring.settings import ServerSettings
@@ -115,12 +118,21 @@ def _run(
     begun.send("")
     refreshed = time.monotonic()
     while not ending.wait(1.0) and web.thread.is_alive():
-        if made is not None and time.monotonic() - refreshed > PATIENCE:
+        if time.monotonic() - refreshed > PATIENCE:
             refreshed = time.monotonic()
-            made.refresh(wall_clock())
+            _tidy(made, desk)
     web.stop()
     store.close()
     return 0 if ending.is_set() else 1
+
+
+def _tidy(made: Authority | None, desk: Desk) -> None:
+    """A certificate that was renewed is taken, and the writer is told which tokens were used."""
+    if made is not None:
+        made.refresh(wall_clock())
+    if isinstance(desk.users, NearTokens):
+        with contextlib.suppress(MusterError):
+            desk.users.flush(wall_clock())
 
 
 def _desk(settings: ServerSettings, store: Any, handed: Handed, version: str) -> Desk:
@@ -136,7 +148,7 @@ def _desk(settings: ServerSettings, store: Any, handed: Handed, version: str) ->
         well=server.not_well,
         notes=server.notes,
         entrance=listening.entrance(settings),
-        users=handed.object("tokens"),
+        users=NearTokens(Tokens(store.users, os.urandom, listening.issuer(settings, listening.outgoing(settings))), handed.object("tokens")),
         verify=store.verify,
         enrolment=handed.object("enrolment"),
         numbers=store.numbers,

@@ -21,6 +21,7 @@ import structlog
 
 from muster.domain.model.access import Reach, Scope
 from muster.domain.model.errors import MusterError
+from muster.services.users_near import HANDED
 from muster.spi.access import Gate, Intake
 from muster.wiring import holds, listening
 from muster.wiring.apart import Apart, part
@@ -139,7 +140,7 @@ class Server:
         writing = self.writing
         return {
             "keeping": (writing.keeping, ("report", "act", "acknowledge")),
-            "tokens": (writing.tokens, ("create", "revoke", "sign_in", "flush", "listed", "user", "close")),
+            "tokens": (writing.tokens, HANDED),
             "enrolment": (writing.enrolment, ("mint", "tokens", "drop", "members", "revoke", "reenrol", "where")),
             "answers": (writing.store.answers, ("keep", "drop_older")),
             "server": (self, ("not_well", "notes", "meters")),

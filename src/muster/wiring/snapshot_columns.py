@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from muster.domain.decide.view import Apart
 from muster.domain.model.roll import Finding
 from muster.domain.model.snapshot import Coded, Column, Ints, Numbers, Words
 from muster.spi.store import CurrentValue
+
+T = TypeVar("T")
 
 
 def moves(value: CurrentValue) -> bool:
@@ -64,3 +67,14 @@ def padded(owners: Ints, devices: Column | None) -> Ints:
 
 def numbers_of(column: Column | None) -> Numbers | None:
     return column if isinstance(column, Numbers) else None
+
+
+CHUNK = 500
+"""Cards that are read and decoded at once."""
+
+
+def chunks(things: Iterable[T]) -> Iterator[list[T]]:
+    """The things, some at a time."""
+    rest = iter(things)
+    while some := list(islice(rest, CHUNK)):
+        yield some

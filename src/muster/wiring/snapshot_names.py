@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -64,20 +64,23 @@ class Index:
         return found
 
 
-def candidates(word: str, cards: Snapshot, index: Index) -> list[list[str]]:
-    """Ids of the cards that ``word`` may name, those of the stronger names first; what stands later counts only where nothing before fits."""
-    text = word.strip()
+def candidates(word: str, cards: Snapshot, index: Index) -> Iterator[list[str]]:
+    """Ids of the cards that ``word`` may name, those of the stronger names first; what comes later counts only where nothing before fits."""
+    return (list(dict.fromkeys(ids)) for ids in _asked(word.strip(), cards, index) if ids)
+
+
+def _asked(text: str, cards: Snapshot, index: Index) -> Iterator[list[str]]:
+    yield _ids(cards, _codes(cards, "id", [text]))
+    yield index.strong(text)
     node, _, _ = text.partition(_PARTS if _PARTS in text else "/")
-    found = [_ids(cards, _codes(cards, "id", [text])), index.strong(text)]
     if node != text:
-        found.append(_on_node(cards, node.strip()))
+        yield _on_node(cards, node.strip())
     address = pci_address(text)
     if address is not None:
-        found.append(_ids(cards, _folded(cards, "address", address)))
-    found.append([*_ids(cards, _folded(cards, "slot", text.lower()) | _folded(cards, "index", text.lower())), *index.local(text)])
+        yield _ids(cards, _folded(cards, "address", address))
+    yield [*_ids(cards, _folded(cards, "slot", text.lower()) | _folded(cards, "index", text.lower())), *index.local(text)]
     if len(text) >= SHORTEST:
-        found.append([*_beginning(cards, text), *index.beginning(text)])
-    return [list(dict.fromkeys(ids)) for ids in found if ids]
+        yield [*_beginning(cards, text), *index.beginning(text)]
 
 
 def _on_node(cards: Snapshot, node: str) -> list[str]:

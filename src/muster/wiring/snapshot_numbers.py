@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muster.domain.decide.pick_numbers import newest
 from muster.domain.decide.pick_table import Places, Table
 from muster.domain.model.attributes import ATTRIBUTES, Kind
 from muster.domain.model.policy import Policy
-from muster.domain.model.roll import Voice
-from muster.domain.model.snapshot import Floats
+from muster.domain.model.roll import Voice, Word
+from muster.domain.model.snapshot import Floats, Ints
 from muster.domain.model.source import WitnessClass
 from muster.spi.numbers import Column, Numbers, Rounds
+from muster.spi.store import CurrentValue
 
 Voices: TypeAlias = "dict[tuple[str, str], tuple[float, WitnessClass]]"
 """Promise and class of each source by (node, source), as its voice on the cards has them."""
@@ -84,6 +86,8 @@ class Moving:
         self._places: dict[str, Places] = {}
         self._sources: tuple[object, Floats, dict[WitnessClass | None, int], Floats] = (None, np.empty(0), {}, np.empty(0))
         self._kept: dict[tuple[str, str], tuple[float, int, Floats]] = {}
+        self._columns: dict[str, tuple[float, Column | None]] = {}
+        self._sorted: dict[tuple[str, str], tuple[tuple[int, int], NDArray[np.int64], Ints]] = {}
 
     def keys(self) -> frozenset[str]:
         """Attributes that have a column."""
@@ -98,8 +102,43 @@ class Moving:
         self._kept[name, key] = (self._ticks(), size, found)
         return found
 
+    def words(self, ids: Iterable[str], keys: frozenset[str], name: str, table: Table) -> list[CurrentValue]:
+        """The newest words of these subjects of a table, without the captures that they rest on."""
+        subjects = {table.places[id_]: id_ for id_ in ids if id_ in table.places}
+        rows = np.array(sorted(subjects), np.int64)
+        rounds = self._numbers.rounds()
+        found: list[CurrentValue] = []
+        for key in sorted(keys & frozenset(self._numbers.keys())):
+            told = self._told(key)
+            entries = self._entries(name, key, self._of(name, table, told), table.generation, rows)
+            for entry in entries[~np.isnan(told.values[entries])].tolist():
+                subject, slot, value = told.subjects[entry], int(told.slots[entry]), float(told.values[entry])
+                word = Word(value=int(value) if value.is_integer() and abs(value) < 2**53 else value, at=float(told.times[entry]))
+                found.append(CurrentValue(subject=subject, card=subject, node=rounds.nodes[slot], source=rounds.sources[slot], key=key, word=word))
+        return found
+
+    def _told(self, key: str) -> Column:
+        """The newest numbers of ``key``, not older than a beat."""
+        made, column = self._columns.get(key, (-math.inf, None))
+        if column is None or self._ticks() - made >= BEAT:
+            column = self._numbers.column(key)
+            self._columns[key] = (self._ticks(), column)
+        return column
+
+    def _entries(self, name: str, key: str, places: Ints, generation: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the numbers of these rows stand in a column."""
+        stamp = (generation, len(places))
+        kept = self._sorted.get((name, key))
+        if kept is None or kept[0] != stamp:
+            order = np.argsort(places, kind="stable")
+            kept = self._sorted[name, key] = (stamp, order, places[order])
+        _, order, known = kept
+        begin, end = np.searchsorted(known, rows, "left"), np.searchsorted(known, rows, "right")
+        return np.concatenate([order[one:other] for one, other in zip(begin.tolist(), end.tolist(), strict=True)] or [np.empty(0, np.int64)])
+
     def _make(self, key: str, name: str, table: Table, size: int, voices: Voices, now: float) -> Floats:
         told = self._numbers.column(key)
+        self._columns[key] = (self._ticks(), told)
         places = self._of(name, table, told)
         ranks, promises = self._by_slot(key, voices)
         subjects, values, times, others = self.beside.column(key)

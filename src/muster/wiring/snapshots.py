@@ -9,16 +9,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count
 from typing import Any
 
 import structlog
 
 from muster.domain.decide.pick_fields import CARD_FIELDS, PART_FIELDS
 from muster.domain.decide.pick_numbers import devices_together, merged
-from muster.domain.decide.pick_rows import card_row, part_row
+from muster.domain.decide.pick_rows import End, Row, card_row, part_row
 from muster.domain.decide.pick_table import Table
 from muster.domain.decide.view import OF_DEVICES, Apart, part_voices, voices_of
 from muster.domain.model.errors import MusterError, Unavailable
@@ -29,7 +29,7 @@ from muster.spi.adapter import Adapter
 from muster.spi.numbers import Numbers as NumbersPort
 from muster.spi.store import RollReader
 from muster.wire import shown
-from muster.wiring.snapshot_columns import apart_of, by_card, kinds, moves, numbers_of, owners_of, padded
+from muster.wiring.snapshot_columns import apart_of, by_card, chunks, kinds, moves, numbers_of, owners_of, padded
 from muster.wiring.snapshot_lists import Lists
 from muster.wiring.snapshot_names import Index, candidates
 from muster.wiring.snapshot_numbers import BEAT, MOVING, Moving, Voices, number
@@ -37,8 +37,8 @@ from muster.wiring.snapshot_records import Records
 from muster.wiring.snapshot_sources import Adapters, makers
 from muster.wiring.snapshot_turns import Turns
 
-CHUNK = 500
-"""Cards that are read and decoded at once."""
+FEW_CARDS, FEW_KEYS = 8, 5
+"""From so many cards on, and up to so many attributes, numbers are taken from the columns and not from the store."""
 log = structlog.get_logger("muster.columns")
 
 
@@ -128,7 +128,7 @@ class Views:
         seen = self._take_in(fresh.cards, now)
         if fresh.regrounded or self._version == 0:
             self._drop(self._cards.places.keys() - seen)
-        for ids in _chunks(id_ for id_ in dict.fromkeys(due) if id_ not in seen and id_ in self._cards.places):
+        for ids in chunks(id_ for id_ in dict.fromkeys(due) if id_ not in seen and id_ in self._cards.places):
             found = self._take_in(self.reader.cards(None, ids), now)
             self._drop(set(ids) - found)
         if old is None or fresh.version != self._version or version != self._version:
@@ -146,7 +146,7 @@ class Views:
     def _take_in(self, cards: Iterable[CardRecord], now: float) -> set[str]:
         """Makes rows of these cards; returns their ids."""
         seen: set[str] = set()
-        for some in _chunks(cards):
+        for some in chunks(cards):
             apart = self._apart([card.id for card in some])
             for card in some:
                 self._put(card, apart, now)
@@ -156,14 +156,14 @@ class Views:
         return seen
 
     def _apart(self, ids: Sequence[str]) -> Apart:
-        values = self.reader.current(ids)
+        values = self.reader.current(ids, numbers=self._moving is None)
         if self._moving is not None:
             values = [each for each in values if not (moves(each) and self._turns.tells(each.node, each.source, each.word.at or 0.0))]
         return apart_of(values)
 
     def _put(self, card: CardRecord, apart: Apart, now: float) -> None:
         made = card_row(card, apart, self._policy, now, self._makers, shown.card_name)
-        ends = list(made.ends)
+        ends: list[End] = list(made.ends)
         parts = [(self._devices, part) for part in card.devices] + [(self._partitions, part) for part in card.partitions]
         for table, part in parts:
             row = part_row(part, card, apart, self._policy, now)
@@ -368,8 +368,17 @@ class Views:
         """What is not well with the columns."""
         return {"columns": "the roll is being read; lists answer when it stands in columns"} if self._thread is not None and self._shown is None else {}
 
-    def candidates(self, word: str) -> list[list[str]]:
+    def apart(self, ids: Sequence[str], keys: frozenset[str] | None) -> Apart:
+        """The words kept apart from these cards, of some attributes or of all."""
+        if keys is None or self._moving is None or not self._large or len(ids) < FEW_CARDS or len(keys & self._moving.keys()) > FEW_KEYS or self._devices:
+            return apart_of(self.reader.current(ids), keys)
+        said = [each for each in self.reader.current(ids, numbers=False) if each.key in keys]
+        return apart_of([*said, *self._moving.words(ids, keys, "cards", self._cards)])
+
+    def candidates(self, word: str) -> Iterator[list[str]]:
         """Ids of the cards that a short name may mean, the likelier first."""
+        if word.strip() in self._cards.places:
+            return iter([[word.strip()]])
         return candidates(word, self.cards(), self._index)
 
     def node_names(self, ids: Iterable[str]) -> dict[str, str]:
@@ -385,9 +394,3 @@ class Views:
             if id_ in table.places:
                 return str(table.value(id_, "node") or "") or None
         return self.node_names([id_]).get(id_)
-
-
-def _chunks(things: Iterable[Any]) -> Iterable[list[Any]]:
-    rest = iter(things)
-    while some := list(islice(rest, CHUNK)):
-        yield some

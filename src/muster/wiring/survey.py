@@ -104,16 +104,17 @@ def survey(
     outside: Sequence[str] = (),
     *,
     root: str = "/",
+    search: Sequence[str] = (),
     every: bool = False,
     streams: bool = False,
     heard: Callable[[Round], None] = lambda _: None,
 ) -> Survey:
     """Reads every source once, and tells each round to ``heard`` as it ends.
 
-    ``every``: also those that their chain does not need; ``streams``: also what logs hold now.
+    ``search``: further folders of tools and libraries; ``every``: also those that their chain does not need; ``streams``: also what logs hold now.
     Raises NotFound or InputError for a recorded machine that cannot be used.
     """
-    seen = eyes(machine, outside, root)
+    seen = eyes(machine, outside, root, search=search)
     try:
         if every:
             seen = replace(seen, adapters=tuple(_each(seen.adapters)))

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,9 +65,7 @@ def place_of(settings: ServerSettings) -> Path | str:
     """Where the store of a server with these settings is. Raises InputError for one in memory."""
     if settings.in_memory:
         raise InputError("a store in memory has nothing to look after", hint="leave out --in-memory")
-    told = getattr(settings, "store", None)
-    url = told if isinstance(told, str | None) else str(told.get_secret_value())
-    return url or settings.state / STORE
+    return settings.database or settings.state / STORE
 
 
 def backup(settings: ServerSettings, file: Path, now: float, version: str) -> Backed:
@@ -142,21 +140,36 @@ def _work(settings: ServerSettings) -> Iterator[Path]:
 @contextmanager
 def _held(settings: ServerSettings, place: Path | str, patience: float) -> Iterator[None]:
     """Nobody else has the store while this lasts. Raises Conflict when a server has it."""
-    with holds.hold(settings.state):
-        if isinstance(place, Path):
-            yield
-            return
-        connections = connect(place)
-        lease = WriterLease(connections, SPAN)
-        try:
-            if not _leased(connections):
-                yield
-                return
+    with holds.hold(settings.state), ExitStack() as held:
+        connections = _known_of(place)
+        if connections is not None:
+            held.callback(connections.close)
+            lease = WriterLease(connections, SPAN)
             _acquire(lease, connections.name, patience)
-            with _renewed(lease, connections):
-                yield
-        finally:
-            connections.close()
+            held.enter_context(_renewed(lease, connections))
+        yield
+
+
+def _known_of(place: Path | str) -> Connections | None:
+    """Connections to a store that has a lease; None where there is none yet, or what is there is a file too damaged to ask."""
+    if isinstance(place, Path) and not place.is_file():
+        return None
+    try:
+        connections = connect(place)
+    except Unavailable:
+        if isinstance(place, Path):
+            return None
+        raise
+    try:
+        if _leased(connections):
+            return connections
+    except Unavailable:
+        connections.close()
+        if isinstance(place, Path):
+            return None
+        raise
+    connections.close()
+    return None
 
 
 def _acquire(lease: WriterLease, name: str, patience: float) -> None:
@@ -185,8 +198,9 @@ def _renewed(lease: WriterLease, connections: Connections) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-        if _leased(connections):
-            lease.release()
+        with suppress(Unavailable):
+            if _leased(connections):
+                lease.release()
 
 
 def _leased(connections: Connections) -> bool:

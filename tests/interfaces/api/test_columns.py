@@ -133,7 +133,9 @@ def test_a_card_that_goes_leaves_the_columns(world: tuple[Desk, Views, Clock]) -
     views.refresh()
     before = columns_say(views)
     clock.now += 40
-    desk.report(report("node-b", listing(card(0, {"product.name": "Beta F"}, pci_address="0000:03:00.0", serial="SN-1001"), at=clock.now), sequence=2, at=clock.now))
+    desk.report(
+        report("node-b", listing(card(0, {"product.name": "Beta F"}, pci_address="0000:03:00.0", serial="SN-1001"), at=clock.now), sequence=2, at=clock.now)
+    )
     desk.tick()
     views.refresh()
 

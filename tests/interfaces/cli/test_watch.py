@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from muster.domain.model.errors import InputError, Unavailable
-from muster.interfaces.cli import client, watch
+from muster.interfaces.cli import client, stream, watch
 from muster.interfaces.cli.labels import narrowed
 from muster.interfaces.cli.nouns import CARDS, FINDINGS, NODES
 
@@ -46,7 +45,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             return found
 
         monkeypatch.setattr(client.Client, "all", one)
-        monkeypatch.setattr(time, "sleep", lambda _: None)
+        monkeypatch.setattr(stream.News, "begin", lambda _: None)
+        monkeypatch.setattr(stream.News, "within", lambda _, __: [])
 
     return tell
 

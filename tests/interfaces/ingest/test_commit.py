@@ -17,6 +17,7 @@ import pytest
 from tests.interfaces.ingest.door import QUICK, Client, Outcome, Site, open_site, problem, report, request, sequence
 
 from muster.domain.model.errors import Unavailable
+from muster.interfaces.ingest.connection import Connection
 from muster.interfaces.ingest.limits import Limits
 from muster.wire.report import AnswerDoc
 
@@ -214,3 +215,22 @@ def test_nothing_is_lost_or_doubled_under_many_hands(site: Site) -> None:
     assert sorted(taken) == [who * 1000 + number for who, number in sorted(got)]
     for who in range(12):
         assert [each % 1000 for each in taken if each // 1000 == who] == list(range(50)), "each in its order"
+
+
+def test_an_answer_that_cannot_be_sent_keeps_no_other_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    really = Connection.answered
+    broken: list[Outcome] = []
+
+    def answered(self: Connection, outcome: Outcome) -> None:
+        if not broken:
+            broken.append(outcome)
+            raise ZeroDivisionError("in the depths")
+        really(self, outcome)
+
+    monkeypatch.setattr(Connection, "answered", answered)
+    with caplog.at_level(logging.CRITICAL + 1, "muster.ingest"), open_site(replace(QUICK, gather=0.2, grace=0.5)) as site, clients(site, 4) as many:
+        for number, client in enumerate(many):
+            client.send(request(report(number)))
+            queued(site, number + 1)
+        assert [client.answer()[0] for client in many[1:]] == [200] * 3
+        assert many[1].ask(request(report(9)))[0] == 200

@@ -111,6 +111,8 @@ def schemas() -> dict[str, Any]:
         "AuditList": writing.AUDIT_LIST,
         "AuditEntryList": audit.ENTRY_LIST,
         "UserTokenList": tokens.TOKEN_LIST,
+        "ReporterList": reporters.REPORTER_LIST,
+        "JoinTokenList": reporters.JOIN_TOKEN_LIST,
         "Selected": SELECTED,
     }
 

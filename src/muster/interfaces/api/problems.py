@@ -14,7 +14,6 @@ from starlette.exceptions import HTTPException
 
 from muster.domain.decide.find import AmbiguousCard
 from muster.domain.model.errors import Ambiguous, Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
-from muster.interfaces.api.metrics import Metered
 from muster.wire.documents import encode
 from muster.wire.exchange import Problem
 
@@ -71,12 +70,11 @@ def answer(status: int, code: str, detail: str, *, hint: str = "", headers: Mapp
 
 
 def install(app: FastAPI) -> None:
-    """Makes every error of the application a problem, and counts what is answered."""
+    """Makes every error of the application a problem."""
     app.add_exception_handler(MusterError, _muster)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _unexpected)
-    app.add_middleware(Metered, lambda scope: getattr(getattr(scope["app"].state, "rooms", None), "figures", None))
 
 
 def _muster(request: Request, error: Exception) -> Response:

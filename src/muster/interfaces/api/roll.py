@@ -106,7 +106,9 @@ class Then:
         pruned = records if keys is None else [_sketch(card, keys, parts=not OF_DEVICES.keys().isdisjoint(keys)) for card in records]
         pruned = self.views.records.now(pruned) if self.at is None else pruned
         gauges = keys is None or bool(keys & _APART)
-        apart = apart_of(self.views.reader.current([card.id for card in records], self.at), keys) if gauges else {}
+        ids = [card.id for card in records]
+        told = self.views.apart(ids, keys) if gauges and self.at is None else {}
+        apart = apart_of(self.views.reader.current(ids, self.at), keys) if gauges and self.at is not None else told
         return [view(card, apart, self.desk.policy, self.now) for card in pruned]
 
     def sketches(self, records: Sequence[CardRecord], keys: Collection[str], parts: bool = False) -> list[CardView]:
@@ -166,9 +168,7 @@ def _part(part: PartRecord, keys: frozenset[str]) -> PartRecord:
 
 
 def _pruned(voices: Sequence[Voice], keys: frozenset[str]) -> tuple[Voice, ...]:
-    return tuple(
-        Voice(node=v.node, source=v.source, channel=v.channel, witness=v.witness, promise=v.promise, words=_only(v.words, keys)) for v in voices
-    )
+    return tuple(Voice(node=v.node, source=v.source, channel=v.channel, witness=v.witness, promise=v.promise, words=_only(v.words, keys)) for v in voices)
 
 
 def _only(words: Mapping[str, Word], keys: frozenset[str]) -> dict[str, Word]:

@@ -238,6 +238,25 @@ class Client:
             return http.client.HTTPSConnection(host, parts.port, timeout=self._timeout, context=known.context(self.address.ca))
         return http.client.HTTPConnection(host, parts.port, timeout=self._timeout)
 
+    def lines(self, path: str, last: str, quiet: float, query: Mapping[str, Any]) -> Iterator[bytes]:
+        """The lines of a stream after ``last``, on a connection of its own. Raises Unavailable when it ends, or when ``quiet`` seconds say nothing."""
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last else {})
+        headers |= {"Authorization": f"Bearer {self.address.token}"} if self.address.token else {}
+        connection = self._connection()
+        connection.timeout = quiet
+        try:
+            connection.request("GET", f"{self._base()}{PREFIX}{path}?{urlencode(query)}", headers=headers)
+            answer = connection.getresponse()
+            if answer.status >= 400:
+                raise problem(answer.status, answer.read())
+            while line := answer.readline():
+                yield line
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable(f"{self._where()} does not answer: {str(error) or type(error).__name__}", hint=_START) from error
+        finally:
+            connection.close()
+        raise Unavailable(f"{self._where()} ended the stream", hint="it is asked again")
+
     def _where(self) -> str:
         return f"the server at {self.address.socket or self.address.url}"
 

@@ -21,7 +21,7 @@ from muster.export.conventions import KEYS
 from muster.export.shards import shard
 from muster.interfaces.cli.calls import Seconds, connect, server_options
 from muster.interfaces.cli.cells import safe
-from muster.interfaces.cli.client import PREFIX, Client, problem
+from muster.interfaces.cli.client import PREFIX, READY, Client, problem
 from muster.interfaces.cli.exits import FAILED, OK
 from muster.interfaces.cli.output import note, write
 from muster.interfaces.cli.version import version_here
@@ -131,6 +131,14 @@ class Asking(Client):
     def __call__(self, path: str, query: Mapping[str, str]) -> bytes:
         """The document at ``path``."""
         return self.raw("GET", path, query)[1]
+
+    def ready(self) -> bool:
+        """True when the server says that it can do its work."""
+        try:
+            self.raw("GET", READY, {}, prefix="")
+        except Unavailable:
+            return False
+        return True
 
     def lines(self, path: str, query: Mapping[str, str]) -> Iterator[bytes] | None:
         """The list, a document a line; None when this server does not stream lists."""

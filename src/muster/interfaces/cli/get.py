@@ -17,7 +17,7 @@ from muster.interfaces.cli.documents import as_of
 from muster.interfaces.cli.exits import OK
 from muster.interfaces.cli.labels import narrowed
 from muster.interfaces.cli.names import complete_name, complete_noun
-from muster.interfaces.cli.nouns import NOUNS, Noun, needed, noun
+from muster.interfaces.cli.nouns import CHANGES, NOUNS, Noun, needed, noun
 from muster.interfaces.cli.output import check_form, note, render
 
 TABLE_ROWS = 10_000
@@ -36,7 +36,14 @@ TABLE_ROWS = 10_000
 @click.option("--at", metavar="TIME", help="As it was believed at TIME (RFC 3339), or so long ago (2h).")
 @click.option("-w", "--watch", is_flag=True, help="Go on: a terminal shows the list anew, a pipe gets the rows that change. Ctrl-C ends it.")
 @click.option("--watch-only", is_flag=True, help="Go on as --watch does, with the rows that change and not with those there are.")
-@click.option("--interval", type=Seconds(min=0.2), default=2.0, show_default=True, metavar="SECONDS", help="Time between two looks of --watch.")
+@click.option(
+    "--interval",
+    type=Seconds(min=0.2),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Longest time between two looks of --watch.",
+)
 @server_options
 def get(what: str, names: tuple[str, ...], output: str, no_headers: bool, **options: Any) -> int:
     """List cards, devices, partitions, nodes, sources, adapters, findings, events or changes.
@@ -60,9 +67,10 @@ def _ask(client: Client, kind: Noun, names: tuple[str, ...], form: str, query: M
 
 
 def _watch(client: Client, kind: Noun, names: tuple[str, ...], form: str, query: Mapping[str, Any], options: Mapping[str, Any]) -> int:
-    """Goes on asking until it is interrupted; what is said on stderr of a list is said once."""
+    """Goes on until it is interrupted; what is said on stderr of a list is said once."""
     if options["at"]:
         raise InputError("what was believed at a time does not change", hint="leave --at out to watch")
+    from muster.interfaces.cli.stream import News
     from muster.interfaces.cli.watch import Watch
 
     again = chain([options["quiet"]], repeat(True))
@@ -71,9 +79,12 @@ def _watch(client: Client, kind: Noun, names: tuple[str, ...], form: str, query:
         return _ask(client, kind, names, form, query, {**options, "quiet": next(again)})
 
     watched = Watch(ask, kind.columns, form, no_headers=options["no_headers"])
+    news = News(client, what=kind.told_by) if kind.told_by else News(client)
+    if kind is CHANGES and not names:
+        watched.go_on(news, only=options["watch_only"])
     if sys.stdout.isatty() and form in ("table", "wide") and not options["watch_only"]:
-        watched.redraw(options["interval"])
-    watched.follow(options["interval"], only=options["watch_only"])
+        watched.redraw(options["interval"], news)
+    watched.follow(None if kind.told_by else options["interval"], news, only=options["watch_only"])
     return OK
 
 

@@ -9,7 +9,7 @@ import click
 
 from muster.domain.model.errors import InputError
 from muster.interfaces.cli.calls import at_time, connect, form_options, server_options
-from muster.interfaces.cli.client import segment
+from muster.interfaces.cli.client import Client, segment
 from muster.interfaces.cli.documents import as_of
 from muster.interfaces.cli.names import complete_name, complete_noun
 from muster.interfaces.cli.nouns import CARDS, CHANGES, noun
@@ -24,15 +24,29 @@ _COLUMNS = tuple(column for column in CHANGES.columns if column.key != "subject"
 @form_options
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many entries, the oldest first.")
 @click.option("--at", metavar="TIME", help="What was believed at TIME (RFC 3339), or so long ago (2h).")
+@click.option("-w", "--watch", is_flag=True, help="Go on with what happens to it from now on. Ctrl-C ends it.")
 @server_options
-def history(what: str, name: str, output: str, no_headers: bool, limit: int | None, at: str | None, **options: Any) -> int:
+def history(what: str, name: str, output: str, no_headers: bool, limit: int | None, at: str | None, watch: bool, **options: Any) -> int:
     """What happened to a card: installed, moved, readdressed, missing, returned and the rest."""
     check_form(output)
     kind = noun(what)
     if kind is not CARDS:
         raise InputError(f"{kind.names[0]} have no history", hint="`muster history card NAME`")
     client = connect(options["server"], options["timeout"], options["verbose"])
+    if watch:
+        return _watch(client, name, output, no_headers, limit, at)
     body = client.all(f"{kind.path}/{segment(name)}/history", limit, at=at_time(at))
     as_of(body)
     render(body["items"], _COLUMNS, output, no_headers=no_headers, document=body, empty="" if options["quiet"] else "no history")
+    return 0
+
+
+def _watch(client: Client, name: str, form: str, no_headers: bool, limit: int | None, at: str | None) -> int:
+    if at:
+        raise InputError("what was believed at a time does not change", hint="leave --at out to watch")
+    from muster.interfaces.cli.stream import News
+    from muster.interfaces.cli.watch import Watch
+
+    watched = Watch(lambda: client.all(f"{CARDS.path}/{segment(name)}/history", limit), _COLUMNS, form, no_headers=no_headers)
+    watched.go_on(News(client, what="change", subject=name), only=False)
     return 0

@@ -50,6 +50,8 @@ class Noun:
     """Fields that hold something else than text."""
     more: tuple[tuple[str, str], ...] = ()
     """What `--all` adds to the question."""
+    told_by: str = ""
+    """Which entries of the server's stream say all that can happen to it; empty where some things only show when asked for."""
 
 
 def _style(value: Any) -> str:
@@ -216,6 +218,7 @@ FINDINGS = Noun(
     names=("findings", "finding", "f"),
     about="findings: what a person should know",
     empty="no findings: nothing needs you",
+    told_by="finding",
     more=(("closed", "true"),),
     shapes=(("cards", Shape.LIST),),
     columns=(
@@ -269,6 +272,7 @@ CHANGES = Noun(
     names=("changes", "change", "ch"),
     about="changes: the history of the whole roll",
     empty="no changes",
+    told_by="change",
     filtered=False,
     columns=(
         when("AT", "at"),

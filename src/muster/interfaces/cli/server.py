@@ -60,5 +60,7 @@ def server(context: click.Context, /, file: Path | None, door_: str | None, **fl
 
     def ready(running: Server) -> None:
         note(f"muster: serving at {running.url} and {running.socket}")
+        if running.url.startswith("https://") and running.authority is not None:
+            note(f"  people sign in by: muster login {running.url} --ca {running.authority.fingerprint}")
 
     return serve(settings, context.obj["door"], context.obj["ingest"], ready=ready)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`muster get --watch`: a list asked for again and again. A terminal shows it anew, a pipe gets the rows that changed."""
+"""`muster get --watch`: a list that goes on. The server says when something happens; a terminal shows the list anew, a pipe gets the rows that changed."""
 
 from __future__ import annotations
 
 import shutil
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from muster.domain.model.errors import InputError, Unavailable
 from muster.interfaces.cli.cells import rfc3339, safe
 from muster.interfaces.cli.documents import as_of, now
 from muster.interfaces.cli.output import Column, Row, aligned, cell, note, render, to_csv, to_json, write
+from muster.interfaces.cli.stream import News
 
 Ask = Callable[[], Mapping[str, Any]]
 _TABLES = ("table", "wide")
@@ -30,15 +30,16 @@ class Watch:
         self._headed = no_headers
         self._last: dict[str, tuple[str, ...]] = {}
 
-    def follow(self, interval: float, *, only: bool) -> None:
-        """Prints the rows (not with ``only``), then each that is new or changed. Does not end."""
+    def follow(self, interval: float | None, news: News, *, only: bool) -> None:
+        """Prints the rows (not with ``only``), then each that is new or changed: looked for when something happens, and every ``interval``. Does not end."""
+        news.begin()
         items = self._items()
         self._last = self._marks(items)
         if not only:
             self._tell(items, items)
         trouble = ""
         while True:
-            time.sleep(interval)
+            news.within(interval)
             try:
                 items = self._items()
             except Unavailable as error:
@@ -48,6 +49,19 @@ class Watch:
                 continue
             trouble = ""
             self._changes(items)
+
+    def go_on(self, news: News, *, only: bool) -> None:
+        """Prints entries of history (not with ``only``), then each as it comes. Does not end."""
+        news.begin()
+        items = self._items()
+        last = max((int(each.get("number") or 0) for each in items), default=0)
+        if not only:
+            self._tell(items, items)
+        while True:
+            found = [each.document for each in news.within(None) if each.kind == "change"]
+            new = [each for each in found if int(each.get("number") or 0) > last]
+            last = max([last, *(int(each["number"]) for each in new)])
+            self._tell(new, [*items, *new])
 
     def _changes(self, items: Sequence[Row]) -> None:
         marks = self._marks(items)
@@ -84,12 +98,13 @@ class Watch:
         self._headed = self._headed or bool(rows)
         sys.stdout.flush()
 
-    def redraw(self, interval: float) -> None:
-        """Shows the list on the whole terminal, anew at each interval. Does not end."""
+    def redraw(self, interval: float, news: News) -> None:
+        """Shows the list on the whole terminal, anew when something happens and at each interval. Does not end."""
+        news.begin()
         items, trouble = self._items(), ""
         while True:
             self._draw(items, interval, trouble)
-            time.sleep(interval)
+            news.within(interval)
             try:
                 items, trouble = self._items(), ""
             except Unavailable as error:

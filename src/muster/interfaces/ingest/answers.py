@@ -17,6 +17,8 @@ MSGPACK = "application/msgpack"
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 PEM = "application/x-pem-file"
+CODES = {"busy": 429, "too_slow": 408, "length_required": 411}
+"""Codes that only this door gives, with their status: come back later; the request did not come in time; it does not say how long its body is."""
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -100,7 +102,7 @@ def unexpected(path: str) -> Answer:
 
 def busy(why: str, path: str, retry: int, *, close: bool = False) -> Answer:
     """Too much at once: come back later."""
-    return problem(429, "busy", why, "keep the report and send it again after the time that Retry-After names", path=path, retry=retry, close=close)
+    return problem(CODES["busy"], "busy", why, "keep the report and send it again after the time that Retry-After names", path=path, retry=retry, close=close)
 
 
 def away(why: str, retry: int, path: str = "", *, close: bool = False) -> Answer:

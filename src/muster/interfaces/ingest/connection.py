@@ -357,7 +357,9 @@ class Connection(Link):
             self._stop_asking()
             self._finish(answers.away("the gate does not answer", self._reception.retry(), self._path))
             return
-        self._turn_away(answers.problem(408, "too_slow", "the request did not come in time", "send it at once", path=self._path, close=True))
+        self._turn_away(
+            answers.problem(answers.CODES["too_slow"], "too_slow", "the request did not come in time", "send it at once", path=self._path, close=True)
+        )
 
     def _send(self, answer: Answer) -> bool:
         """Sends an answer; True when it is the connection's last."""

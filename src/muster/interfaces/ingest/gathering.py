@@ -158,7 +158,10 @@ class Gathering:
         post.body = b""
         self._meters.queue -= 1
         self._meters.queue_bytes -= post.size
-        post.sender.answered(outcome)
+        try:
+            post.sender.answered(outcome)
+        except Exception:  # one answer that cannot be sent must not keep the others back
+            log.exception("an answer to a reporter could not be sent")
 
     def lose_patience(self) -> None:
         """Answers those who have waited too long. Who is still before the writer leaves the queue; order is kept, for all that is older left before."""

@@ -112,7 +112,9 @@ def _wrong_body(head: Head, route: Route, path: str, limits: Limits) -> Answer |
     if route.method != b"POST":
         return None
     if head.length < 0 and not head.chunked:
-        return answers.problem(411, "length_required", "the request does not say how long its body is", "send Content-Length", path=path, close=True)
+        return answers.problem(
+            answers.CODES["length_required"], "length_required", "the request does not say how long its body is", "send Content-Length", path=path, close=True
+        )
     if head.kind not in MSGPACK:
         hint = f"send Content-Type: {answers.MSGPACK}"
         return answers.problem(415, "unsupported_media_type", f"the body is {head.kind or 'of no type'}", hint, path=path)

@@ -104,6 +104,7 @@ class Reception:
         self._since[before].pop(guest, None)
 
     def _sweep(self) -> None:
+        self._sweeper = self._loop.call_later(self._every, self._sweep)
         now = time.monotonic()
         for wait, since, may in zip(Wait, self._since, self._may, strict=True):
             while since:
@@ -113,7 +114,6 @@ class Reception:
                 del since[guest]
                 guest.overdue(wait)
         self._gathering.lose_patience()
-        self._sweeper = self._loop.call_later(self._every, self._sweep)
 
     # room for bodies
 

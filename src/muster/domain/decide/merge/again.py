@@ -3,18 +3,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from muster.domain.decide.essence import moving
 from muster.domain.decide.merge.nodes import find, keys
 from muster.domain.decide.merge.state import Place, Site, Turn
 from muster.domain.model.policy import Policy
-from muster.domain.model.roll import Again, Same, Word
+from muster.domain.model.roll import Act, Again, Listing, NodeNames, Same, Word
+
+Ahead: TypeAlias = Mapping[tuple[NodeNames, str], Same]
+"""What sources are known to have gone on saying, by node and source: told by words that stand further on in the journal."""
+
+
+def ahead_of(said: Sequence[Listing | Act | Again], after: Ahead) -> list[Ahead]:
+    """For each word what the words behind it say of runs that go on at its time; ``after`` is what is known behind the last."""
+    found: list[Ahead] = []
+    known = dict(after)
+    for word in reversed(said):
+        found.append(dict(known))
+        if isinstance(word, Again):
+            known.update({(same.node, same.source): same for same in word.same})
+        elif isinstance(word, Listing):
+            known.pop((word.node, word.witness.source), None)
+    found.reverse()
+    return found
+
+
+def go_on(site: Site, ahead: Ahead, at: float, n: Turn, policy: Policy) -> None:
+    """Moves on what is known to have been said again up to ``at``: whoever is heard of later was not silent now."""
+    if ahead:
+        _all(site, (replace(same, at=min(same.at, at)) for same in ahead.values()), n, policy)
 
 
 def again(site: Site, said: Again, n: Turn, policy: Policy) -> None:
     """Moves the times of what these sources told last. A source or node that is not known is passed over."""
-    for each in sorted(said.same, key=lambda s: (s.at, s.source, s.node.name)):
+    _all(site, said.same, n, policy)
+
+
+def _all(site: Site, said: Iterable[Same], n: Turn, policy: Policy) -> None:
+    for each in sorted(said, key=lambda s: (s.at, s.source, s.node.name)):
         node = find(site, *keys(each.node, policy))
         if node is not None and (node.id, each.source) in site.speakers:
             _hold(site, (node.id, each.source), each, n)

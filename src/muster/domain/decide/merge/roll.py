@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from muster.domain.decide.essence import essence
+from muster.domain.decide.merge.again import Ahead, ahead_of, go_on
 from muster.domain.decide.merge.apply import advance, apply
 from muster.domain.decide.merge.findings import findings
 from muster.domain.decide.merge.match import Point
@@ -96,7 +97,7 @@ def merge(roll: Roll, said: Listing | Act | Again, order: int, policy: Policy, n
     entry = Entry(said.at, order, said)
     late = entry.at < region.site.clock
     old = region.site
-    region, points = _insert(region, entry, policy, now) if late else _append(region, entry, policy, now)
+    region, points = _insert(region, entry, policy, now, {}) if late else _append(region, entry, policy, now, {})
     moved = late or len(before) > 1 or len(region.site.gone) != len(old.gone) or set(region.site.cards) != set(old.cards)
     region, folded = _compact(region, policy, now)
     united = tuple(i for i in found if i != region.id)
@@ -145,29 +146,38 @@ def restore(part: str, base: Site | None, said: Sequence[Entry], policy: Policy)
     """A part of the site from the state before its journal and its journal, which is told again in the order of arrival."""
     start = base if base is not None else Site()
     region = Region(id=part, base=start, site=start.copy())
-    for entry in sorted(said, key=lambda e: e.order):
+    told = sorted(said, key=lambda e: e.order)
+    for entry, ahead in zip(told, ahead_of([e.said for e in told], {}), strict=True):
         now = entry.said.received_at
-        region, _ = _insert(region, entry, policy, now) if entry.at < region.site.clock else _append(region, entry, policy, now)
+        late = entry.at < region.site.clock
+        region, _ = _insert(region, entry, policy, now, ahead) if late else _append(region, entry, policy, now, ahead)
     return region
 
 
-def _append(region: Region, entry: Entry, policy: Policy, now: float) -> tuple[Region, list[Point]]:
+def _append(region: Region, entry: Entry, policy: Policy, now: float, ahead: Ahead) -> tuple[Region, list[Point]]:
     site = region.site.copy()
+    go_on(site, ahead, entry.at, (entry.at, entry.order), policy)
     points = apply(site, entry.said, entry.order, policy)
     journal = (*region.journal, entry)
     checkpoints = region.checkpoints
     if len(journal) % CHECKPOINT == 0:
         checkpoints = (*checkpoints, (len(journal), site.copy()))
-    advance(site, now, now, policy)
+    _pass(site, now, ahead, policy)
     return replace(region, journal=journal, checkpoints=checkpoints, site=site), points
 
 
-def _insert(region: Region, entry: Entry, policy: Policy, now: float) -> tuple[Region, list[Point]]:
+def _pass(site: Site, now: float, ahead: Ahead, policy: Policy) -> None:
+    """Lets time pass up to ``now``, for those of whom nothing is known further on."""
+    go_on(site, ahead, now, site.n, policy)
+    advance(site, now, now, policy)
+
+
+def _insert(region: Region, entry: Entry, policy: Policy, now: float, ahead: Ahead) -> tuple[Region, list[Point]]:
     at = bisect_right([(e.at, e.order) for e in region.journal], (entry.at, entry.order))
     journal = (*region.journal[:at], entry, *region.journal[at:])
     kept = tuple(c for c in region.checkpoints if c[0] <= at)
-    site, points, checkpoints = _fold(kept[-1] if kept else (0, region.base), journal, entry, policy)
-    advance(site, now, now, policy)
+    site, points, checkpoints = _fold(kept[-1] if kept else (0, region.base), journal, entry, policy, ahead)
+    _pass(site, now, ahead, policy)
     renamed = keep_ids(region.site, site)
     for _, each in checkpoints:
         for old, new in renamed.items():
@@ -176,11 +186,15 @@ def _insert(region: Region, entry: Entry, policy: Policy, now: float) -> tuple[R
     return replace(region, journal=journal, checkpoints=(*kept, *checkpoints), site=site), points
 
 
-def _fold(start: tuple[int, Site], journal: Sequence[Entry], wanted: Entry | None, policy: Policy) -> tuple[Site, list[Point], list[tuple[int, Site]]]:
+def _fold(
+    start: tuple[int, Site], journal: Sequence[Entry], wanted: Entry | None, policy: Policy, after: Ahead
+) -> tuple[Site, list[Point], list[tuple[int, Site]]]:
     done, site = start[0], start[1].copy()
     points: list[Point] = []
     checkpoints: list[tuple[int, Site]] = []
-    for number, entry in enumerate(journal[done:], done + 1):
+    aheads = ahead_of([entry.said for entry in journal[done:]], after)
+    for number, (entry, ahead) in enumerate(zip(journal[done:], aheads, strict=True), done + 1):
+        go_on(site, ahead, entry.at, (entry.at, entry.order), policy)
         told = apply(site, entry.said, entry.order, policy)
         if entry is wanted:
             points = told
