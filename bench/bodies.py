@@ -18,7 +18,7 @@ from muster.wire.report import ListingDoc, NodeDoc, ObservationDoc, ReportDoc, p
 GAUGES = {
     "clock.core": (1.2e9, 4e8, 1e6),
     "clock.memory": (1.6e9, 1e8, 1e6),
-    "energy.total": (5e7, 3e7, 1.0),
+    "energy.total": (5e7, 3e7, 1000.0),
     "fan.speed": (0.5, 0.3, 0.01),
     "memory.free": (4e10, 2e10, 2.0**20),
     "memory.used": (4e10, 2e10, 2.0**20),
@@ -34,6 +34,7 @@ GAUGES = {
     "utilization.memory_bandwidth": (0.5, 0.45, 0.001),
 }
 """Sixteen numbers of a card that move: middle, how far they stray, and step."""
+COUNTERS = frozenset({"energy.total", "pci.replays"})
 FACTS: dict[str, object] = {
     "product.name": "Model X 80G",
     "product.part_number": "900-0001-0000-000",
@@ -81,15 +82,17 @@ class Fleet:
         self.block = np.frombuffer(b"".join(template.replace(MARK, name) for name in names), np.uint8).reshape(told.nodes, self.length).copy()
         middle, stray, self._step = (np.tile(np.array(column), told.cards) for column in zip(*GAUGES.values(), strict=True))
         self._middle, self._stray = middle, stray
-        self.values = middle + stray * self._dice.uniform(-1, 1, (told.nodes, numbers))
+        self._grows = np.tile(np.array([key in COUNTERS for key in GAUGES]), told.cards)
+        self.values = np.round((middle + stray * self._dice.uniform(-1, 1, (told.nodes, numbers))) / self._step) * self._step
 
     def _next(self, start: int, end: int) -> np.ndarray:
-        """The next numbers of some nodes: each moves by at least one step, and comes back to its middle."""
-        values = self.values[start:end]
-        drift = (self._middle - values) * 0.05 + self._stray * 0.1 * self._dice.standard_normal(values.shape)
-        moved = np.round((values + drift) / self._step) * self._step
-        self.values[start:end] = np.where(moved == values, values + self._step, moved)
-        return np.abs(self.values[start:end])
+        """The next numbers of some nodes: gauges wander about their middle, counters grow, and each moves by at least one step."""
+        values, step, middle, stray = self.values[start:end], self._step, self._middle, self._stray
+        drift = (middle - values) * 0.05 + stray * 0.1 * self._dice.standard_normal(values.shape)
+        moved = np.round(np.clip(values + drift, middle - stray, middle + stray) / step) * step
+        moved = np.where(moved == values, values + np.where(values < middle, step, -step), moved)
+        self.values[start:end] = np.where(self._grows, values + step * self._dice.integers(1, 5, values.shape), moved)
+        return self.values[start:end]
 
     def move(self, start: int, end: int) -> None:
         """Patches the moving parts of these nodes for their next request."""

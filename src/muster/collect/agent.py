@@ -32,7 +32,8 @@ BEAT_S = 30.0
 SELF_S = 60.0
 """Seconds between two words of the agent on itself."""
 
-STEP_S = 1.0
+STEP_S = 2.5
+"""Seconds that a step waits at most; what comes from a read or a stream ends the wait."""
 LOOK_S = 5.0
 """Seconds after which delivery looks again, though nothing came."""
 
@@ -62,6 +63,8 @@ class Agent:
         self._spool = spool
         self._clock = clock
         self._follower = follower
+        if follower is not None:
+            follower.came = collector.wake
         self._cursors = cursors or Cursors(None)
         self._beats = {each.id: (each, float("-inf")) for each in streams}
         self._told = Told()

@@ -141,6 +141,10 @@ class Collector:
         holding = sorted({each.adapter for each in self._chains.sources if each.reader is ReaderKind.LIBRARY})
         return [adapter for adapter in holding if self._let_go(adapter) is not False]
 
+    def wake(self) -> None:
+        """Ends a `step` that waits; may be called from any thread."""
+        self._hands.wake()
+
     def doing(self) -> dict[str, str]:
         """What is done with each adapter that something is done with: the source that is read, or hangs."""
         return self._hands.doing()

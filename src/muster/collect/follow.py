@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +64,8 @@ class Follower:
     """Runs the streams and hands over what came. Of a chain only the first that can be opened is followed."""
 
     def __init__(self, sources: Sequence[Source], reader: StreamReader, cursors: Cursors, again: float = AGAIN_S) -> None:
+        self.came: Callable[[], None] = lambda: None
+        """Called from the stream's thread when something came."""
         self._reader = reader
         self._cursors = cursors
         self._again = again
@@ -133,6 +135,7 @@ class Follower:
                 self._came.put(piece, timeout=0.5)
             except queue.Full:
                 continue
+            self.came()
             return
 
 

@@ -36,7 +36,7 @@ class Hands:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._ended: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._jobs: dict[str, Job] = {}
 
     def free(self, adapter: str) -> bool:
@@ -63,16 +63,21 @@ class Hands:
 
     def ended(self, seconds: float) -> list[Job]:
         """Reads that ended, waiting ``seconds`` at most for the first. A late one that comes back only frees its adapter."""
-        found: list[Job] = []
+        came: list[Job | None] = []
         try:
-            found.append(self._ended.get(timeout=max(seconds, 0)) if seconds > 0 else self._ended.get_nowait())
+            came.append(self._ended.get(timeout=max(seconds, 0)) if seconds > 0 else self._ended.get_nowait())
             while True:
-                found.append(self._ended.get_nowait())
+                came.append(self._ended.get_nowait())
         except queue.Empty:
             pass
+        found = [job for job in came if job is not None]
         for job in found:
             del self._jobs[job.source.adapter]
         return [job for job in found if not job.late]
+
+    def wake(self) -> None:
+        """Ends a wait for reads to end; may be called from any thread."""
+        self._ended.put(None)
 
     def overdue(self) -> list[Job]:
         """Reads that hang since the last call, each told once."""

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, case, false, literal_column, null, or_, select, true, update
@@ -20,21 +21,33 @@ _SERIES = [current.c[name] for name in ("subject", "node", "source", "key")]
 _MINE = and_(*(column == bindparam(column.name) for column in _SERIES))
 
 
-def write(session: Session, samples: Sequence[Sample], rebound: Collection[str] = ()) -> None:
+def write(session: Session, samples: Sequence[Sample]) -> None:
     """Brings samples in, in any order of time: the newest is current, each counts in its own minute.
 
-    They are all that is current of ``rebound`` cards. Those that are no roll-up count in no minute: they did so before.
+    Those that are no roll-up count in no minute: they did so before. A passing absence leaves a newer value standing than it came with.
     """
-    silence(session, rebound)
-    each(session, _NEWEST, (_row(sample) for sample in samples if not sample.rollup))
+    each(session, _NEWEST, [_row(_carried(session, sample)) for sample in samples if not sample.rollup])
     rows = [_row(sample) for sample in samples if sample.rollup]
     numbers = [row for row in rows if row["value"] is not None]
     each(session, _NEWEST, numbers)
     each(session, _NUMBER, numbers)
-    for row in rows:
-        if row["value"] is None:
+    for sample in samples:
+        if sample.rollup and sample.value is None:
+            row = _row(_carried(session, sample))
             session.execute(_NEWEST, row)
             session.execute(_NEWS, row)
+
+
+def _carried(session: Session, sample: Sample) -> Sample:
+    """The sample with the value that the series has, where its own is older and it is no absence for good: numbers move on without merge."""
+    word = sample.word
+    if word.why is not None and not word.why.passing:
+        return sample
+    known = session.execute(_KNOWN, {name: getattr(sample, name) for name in ("subject", "node", "source", "key")}).fetchone()
+    if known is None or known[1] is None or (word.at is not None and word.at >= known[1]):
+        return sample
+    newer = replace(word, value=mapping.word(known[0], known[1], None).value, at=known[1])
+    return replace(sample, word=newer, at=max(sample.at, known[1]))
 
 
 def silence(session: Session, cards: Iterable[str]) -> None:
@@ -138,6 +151,7 @@ def _drop() -> Statement:
 
 
 _NEWEST = _newest()
+_KNOWN = compiled(select(current.c.said, current.c.value_at).where(_MINE))
 _NUMBER = _number()
 _NEWS = _news()
 _INHERIT = _inherit()

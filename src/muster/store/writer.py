@@ -104,8 +104,9 @@ class Writer:
         """The whole batch, in the order in which its parts need each other."""
         intake.write(session, batch)
         _write_roll(session, batch, number)
+        series.silence(session, batch.rebound)
         self._gauges.write(session, batch)
-        series.write(session, batch.samples, batch.rebound)
+        series.write(session, batch.samples)
         history.write(session, batch)
         if batch.captures:
             evidence.write(session, batch.captures, self._budget)
