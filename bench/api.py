@@ -234,9 +234,15 @@ class Client:
 
     async def get(self, path: str) -> tuple[int, int]:
         """Status and bytes of an answer."""
-        reader, writer = self._free.pop() if self._free else await asyncio.open_connection("127.0.0.1", self._port, limit=2**22)
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-        head = await reader.readuntil(b"\r\n\r\n")
+        asked = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+        try:
+            reader, writer = self._free.pop()
+            writer.write(asked)
+            head = await reader.readuntil(b"\r\n\r\n")
+        except (IndexError, ConnectionError, asyncio.IncompleteReadError):  # none is free, or the server closed it while it was
+            reader, writer = await asyncio.open_connection("127.0.0.1", self._port, limit=2**22)
+            writer.write(asked)
+            head = await reader.readuntil(b"\r\n\r\n")
         length = next(int(line.partition(b":")[2]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
         await reader.readexactly(length)
         self._free.append((reader, writer))

@@ -6,13 +6,13 @@ A small roll is brought up to date by whoever asks. A large one is kept by a thr
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 import structlog
 
@@ -136,6 +136,9 @@ class Views:
             self._findings, self._open = by_card(opened), Counter(each.kind.value for each in opened)
         self._version = fresh.version
         self._publish(now)
+        if old is None and self._large:
+            gc.collect()
+            gc.freeze()  # what stands for as long as the process needs no more looking through
 
     def _due(self, now: float) -> list[str]:
         """Ids of cards that time may have changed; all of a small roll where nobody has columns of what moves."""
@@ -173,7 +176,7 @@ class Views:
         self._cards.put(card.id, self._still(card.id, made.row, voices_of(card, apart)), self._turns.put(card.id, ends, now))
         self.records.written(card)
         self._heard(card.voices)
-        for node in {each.node for each in (*card.claims, *card.voices)}:
+        for node in {each.node for each in card.claims} | {each.node for each in card.voices}:
             self._on.setdefault(node, set()).add(card.id)
         if card.node:
             self._homes[card.node] = card.node_name
