@@ -41,11 +41,11 @@ MANY = 200
 CPU_LIMIT, CPU_TLS_LIMIT, ACK_LIMIT_MS, MEMORY_LIMIT_MIB, TIMES, STRETCH = 40.0, 50.0, 150.0, 1024.0, 3.0, 5.0
 
 
-def measure(peer: peers.Peer, told: argparse.Namespace, connections: int, rounds: int, *, first: bool) -> dict[str, Any]:
+def measure(peer: peers.Peer, told: argparse.Namespace, connections: int, rounds: int, *, first: int) -> dict[str, Any]:
     """Runs the load against a server and adds what the server paid for each round."""
     words = ["--port", peer.port, "--kind", peer.kind, "--nodes", told.nodes, "--cards", PER_NODE, "--period", told.period]
     words += ["--connections", connections, "--rounds", rounds]
-    words += ["--first"] * first + (["--tls", peer.tls] if peer.tls else []) + (["--tokens", peer.tokens] if peer.tokens else [])
+    words += ["--first", first] + (["--tls", peer.tls] if peer.tls else []) + (["--tokens", peer.tokens] if peer.tokens else [])
     words += ["--saturate", told.saturate] if told.saturate else []
     load = subprocess.Popen([sys.executable, str(HERE / "load.py"), *map(str, words)], env=peers.environment(), stdout=subprocess.PIPE, text=True)
     marks: list[tuple[str, float, float]] = []
@@ -147,7 +147,7 @@ def listeners(told: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     found = []
     for connections, tls in [(each, False) for each in told.connections] + [(told.connections[-1], True)]:
         with running(peers.counting(both, ca) if tls else peers.counting()) as peer:
-            found.append(measure(peer, told, min(connections, told.nodes), told.rounds, first=False))
+            found.append(measure(peer, told, min(connections, told.nodes), told.rounds, first=0))
             show(found[-1], bound=False)
     return found
 
@@ -169,7 +169,7 @@ def server(told: argparse.Namespace, folder: Path, held: ExitStack) -> list[dict
     before = peer.cpu()
     took = members.join_all(port, peer.tls, mark, join, told.nodes, folder / "tokens")
     print(f"{told.nodes} nodes joined in {took:.0f} s, {peer.cpu() - before:.1f} CPU-s of the server", flush=True)
-    found = measure(peer, told, min(told.connections[-1], told.nodes), told.rounds + 4, first=True)
+    found = measure(peer, told, min(told.connections[-1], told.nodes), told.rounds + 4, first=2)
     show(found, bound=True)
     return [found]
 
@@ -177,7 +177,7 @@ def server(told: argparse.Namespace, folder: Path, held: ExitStack) -> list[dict
 def peer_of(told: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """VictoriaMetrics at the same pacing with the same values; few connections, which is cheaper for it."""
     with running(peers.victoria_metrics(folder)) as peer:
-        found = measure(peer, told, min(told.peer_connections, told.nodes), told.rounds, first=True)
+        found = measure(peer, told, min(told.peer_connections, told.nodes), told.rounds, first=1)
     show(found, bound=False)
     return found
 

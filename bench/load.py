@@ -219,10 +219,10 @@ class Load:
     def _pull(self) -> None:
         self.post(self.next.popleft(), time.monotonic())
 
-    async def first(self) -> None:
+    async def first(self, name: str) -> None:
         """A round as fast as it is taken, with few requests at a time: who has not seen these cards has more to do than later. Connections open on the way."""
         self.fleet.move(0, self.fleet.nodes)
-        self._mark("first")
+        self._mark(name)
         self.closed, self.taken = True, 0
         self.next.extend(range(self.fleet.nodes))
         while self.taken < self.fleet.nodes:
@@ -311,8 +311,8 @@ async def _run(told: argparse.Namespace) -> dict[str, Any]:
     if not told.first:
         await load.open()
     opened = time.monotonic() - began
-    if told.first:
-        await load.first()
+    for number in range(told.first):
+        await load.first(("first", "second")[number] if number < 2 else f"before {number + 1}")
     if told.saturate:
         await load.saturated(told.saturate)
     for number in range(1, told.rounds + 1):
@@ -342,7 +342,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--cards", type=int, default=8, help="cards of a node")
     found.add_argument("--period", type=float, default=10.0, help="seconds of a round")
     found.add_argument("--rounds", type=int, default=3, help="paced rounds")
-    found.add_argument("--first", action="store_true", help="a round before them, as fast as it is taken")
+    found.add_argument("--first", type=int, default=0, metavar="N", help="rounds before them, as fast as they are taken: until nothing is news any more")
     found.add_argument("--abreast", type=int, default=64, help="requests at a time where nothing is paced")
     found.add_argument("--saturate", type=float, default=0.0, metavar="SECONDS", help="as fast as it is taken, for so long")
     found.add_argument("--connections", type=int, default=1250)

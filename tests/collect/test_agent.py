@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.collect.test_follow import LOG, SPARE, Stream
 from tests.collect.world import Hands, Lines, Told, source
 
-from muster.collect.agent import BEAT_S, Agent
+from muster.collect.agent import BEAT_S, COMPANY_S, Agent
 from muster.collect.collector import Collector
 from muster.collect.follow import Cursors, Follower
 from muster.collect.node import NodeAdapter
@@ -150,6 +150,9 @@ def test_a_quiet_stream_is_followed_still(tmp_path: Path) -> None:
     made = Made(tmp_path, [LOG_ADAPTER], Told(), stream, (LOG,))
     found = made.until(lambda found: bool(found))
     made.hands.pass_(max(BEAT_S, 60))
+    made.agent.step(0.01)
+    assert not made.wrote(), "it waits for company"
+    made.hands.pass_(COMPANY_S)
     found += made.until(lambda found: bool(found))
     stream.closed.set()
 

@@ -26,6 +26,9 @@ _log = logging.getLogger("muster.agent")
 GATHER_S = 2.0
 """Seconds that rounds are gathered for one report while others are being read."""
 
+COMPANY_S = 12.0
+"""Seconds that the word of a quiet stream waits for a round to go with, so that it needs no report of its own."""
+
 BEAT_S = 30.0
 """Seconds after which a stream that brought nothing is said to be followed still."""
 
@@ -69,10 +72,12 @@ class Agent:
         self._beats = {each.id: (each, float("-inf")) for each in streams}
         self._told = Told()
         self._since = float("inf")
+        self._pressing = False
         self._renew = threading.Event()
         self._behind: dict[SourceId, str] = {}
         self._failed: dict[SourceId, list[Routed]] = {}
         self._standing: set[SourceId] = set()
+        self._spoken: set[SourceId] = set()
         self._weighed = weighed
         self._said_self = float("-inf")
         self._costs: dict[str, float] = {}
@@ -99,7 +104,7 @@ class Agent:
         self._streams()
         self._fetch()
         waited = self._clock.mono() - self._since
-        if self._told and (not self._collector.busy or waited >= GATHER_S):
+        if self._told and (waited >= COMPANY_S or (self._pressing and (not self._collector.busy or waited >= GATHER_S))):
             self.write()
 
     def once(self) -> None:
@@ -107,9 +112,10 @@ class Agent:
         self.hear(self._collector.once())
         self.write()
 
-    def hear(self, rounds: Iterable[Round]) -> None:
-        """Takes in rounds; those of vendors that are not here are passed over."""
+    def hear(self, rounds: Iterable[Round], *, pressing: bool = True) -> None:
+        """Takes in rounds; those of vendors that are not here are passed over. What is not ``pressing`` may wait for others to go with."""
         for each in rounds:
+            self._pressing |= pressing
             if each.source.id == NODE:
                 self._named(each)
             if not each.standing_by:
@@ -119,7 +125,7 @@ class Agent:
 
     def write(self) -> None:
         """Puts what was told into the spool, then lets the streams' cursors follow."""
-        told, self._told, self._since = self._told, Told(), float("inf")
+        told, self._told, self._since, self._pressing = self._told, Told(), float("inf"), False
         kept = [self._spool.add(report) for report in self._reports.build(told.heard, told.events, told.captures, self._self())]
         if all(kept):
             behind, self._behind = self._behind, {}
@@ -150,6 +156,7 @@ class Agent:
         while not self._wanted.empty():
             digests.append(self._wanted.get())
         if digests:
+            self._pressing = True
             self._add(Told(captures=self._teller.evidence.wanted(digests, self._clock.mono())))
 
     def _add(self, told: Told) -> None:
@@ -199,7 +206,11 @@ class Agent:
         for other in routed:
             if other.told.events:
                 self._collector.alert(other.adapter, "an event")
-        self.hear([Round(source=source, at=at, mono=mono, captures=captures, routed=routed, cursor=piece.before if piece else "")])
+        self.hear(
+            [Round(source=source, at=at, mono=mono, captures=captures, routed=routed, cursor=piece.before if piece else "")],
+            pressing=piece is not None or source.id not in self._spoken,
+        )
+        self._spoken.add(source.id)
 
 
 def deliver(delivery: Delivery, clock: Clock, stop: threading.Event, noted: Callable[[], None] = lambda: None) -> None:

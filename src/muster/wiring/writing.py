@@ -92,8 +92,8 @@ class Writing:
     def start(self) -> None:
         """Opens the store and begins. Raises MusterError with what stands in the way; what was opened is closed by `stop`."""
         settings = self.settings
-        alone = self._alone()
-        self.store = opened(settings, alone=alone)
+        self._folder = self._alone()
+        self.store = opened(settings, alone=self._folder and not settings.database)
         self._held.callback(self.store.close)
         self.adapters = tuple(adapters())
         self.policy = policy_of(settings, self.adapters)
@@ -102,7 +102,7 @@ class Writing:
         self.authority = None if settings.in_memory else listening.authority(settings, now) if listening.secure(settings) or self.listens else None
         self.tokens = Tokens(self.store.users, os.urandom, listening.issuer(settings, listening.outgoing(settings)))
         self.enrolment = self._enrolment(now) if self.authority is not None else None
-        self._lease(certain=alone and not settings.database)
+        self._lease(certain=self._folder and not settings.database)
         self._held.callback(self._release)
         self._thread("time", self._pass_time)
         self._thread("packing", self._pack)
@@ -147,11 +147,19 @@ class Writing:
         return Inventory(writer, policy, now, bounds=bounds, quiet=policy.stale_floor)
 
     def _lease(self, *, certain: bool = False) -> None:
-        """Takes the right to write where it is to be had."""
+        """Takes the right to write where it is to be had: the folder's lock first, where the store is a file in it."""
+        if not (self._folder or self.settings.database):
+            self._folder = self._alone()
+            if not self._folder:
+                self._wait("another server runs on this state folder; this one reads, and takes over when that one is gone")
+                return
+            certain = True
         who = f"process {os.getpid()} on {os.uname().nodename}"
         if self.store.lease.acquire(who, time.monotonic(), certain=certain):
             with whole(self.store.connections.name, self.store.writer):
                 self.keeping.begin(lambda: self._make_keeper(self.writer, self.policy, self.clock()))
+            if self.enrolment is not None:
+                self.enrolment.begin(self.clock())
             self.wrong.pop("lease", None)
             return
         holder = self.store.lease.holder()
@@ -167,6 +175,7 @@ class Writing:
         if self.keeping.begun:
             self.keeping.end(Unavailable("the server is stopping", hint="try again when it is back"))
             try:
+                self.tokens.flush(self.clock())
                 self.store.lease.release()
             except MusterError as error:
                 log.warning("the right to write is not given back", problem=error.message)
@@ -202,6 +211,9 @@ class Writing:
         self._leased = mono
         if not self.keeping.begun:
             self._lease()
+        elif self.store.adrift():
+            log.warning("a write ended without an answer; the roll is read anew")
+            self.keeping.begin(lambda: self._make_keeper(self.writer, self.policy, self.clock()))
         elif not self.store.lease.renew(mono):
             log.error("another server has taken the right to write")
             self._wait("another server has taken over; this one reads")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -127,10 +127,19 @@ def rows(then: Then, records: Sequence[CardRecord], asked: frozenset[str], findi
 
 
 def whole(then: Then, records: Sequence[CardRecord], selection: Selection | None = None) -> list[d.Card]:
-    """Documents of the cards, in their order; with no more readings than ``selection`` gives."""
-    findings = then.findings()
-    nodes = then.node_names({claim.node for record in records for claim in record.claims} | _told_of(records))
-    return [shown.card(each, then.vendor(each), findings.get(each.record.id, ()), nodes) for each in then.views_of(records, _keys(selection))]
+    """Documents of the cards, in their order; what ``selection`` leaves out is not made."""
+    asked = None if selection is None or selection.whole else frozenset(selection.plain)
+    findings = then.findings() if asked is None or "findings" in asked else {}
+    some = list(records) if asked is None else [_light(card, asked) for card in records]
+    nodes = then.node_names({claim.node for record in some for claim in record.claims} | _told_of(some))
+    made = asked is None or "vendor" in asked
+    return [shown.card(each, then.vendor(each) if made else None, findings.get(each.record.id, ()), nodes) for each in then.views_of(some, _keys(selection))]
+
+
+def _light(card: CardRecord, asked: Collection[str]) -> CardRecord:
+    """The card without what no field that is asked for tells."""
+    claims = card.claims if "claims" in asked or "seen_by" in asked else ()
+    return replace(card, claims=claims, details=card.details if "details" in asked else {})
 
 
 def _told_of(records: Sequence[CardRecord]) -> set[str]:
@@ -141,7 +150,10 @@ def _keys(selection: Selection | None) -> frozenset[str] | None:
     """Readings that must be chosen for what ``selection`` gives; None for all."""
     if selection is None or selection.whole or {"readings", "devices", "partitions", "increase"} & set(selection.plain):
         return None
-    return NAMED | set(selection.keys) | (OF_DEVICES.keys() if "together" in selection.plain else frozenset())
+    asked = set(selection.plain)
+    name = {"product.name"} if asked & _TOLD_BY_NAME else set()
+    maker = NAMED if "vendor" in asked else frozenset()
+    return frozenset(selection.keys) | name | maker | (OF_DEVICES.keys() if "together" in asked else frozenset())
 
 
 def ordered(then: Then, ids: Sequence[str]) -> list[CardRecord]:
