@@ -15,7 +15,7 @@ WORKERS ?= 2
 DECIDED := src/muster/domain/*,src/muster/formats/*,src/muster/adapters/*/parse_*.py
 TESTS := $(PY) -m pytest -q -n $(WORKERS)
 
-.PHONY: help setup check form lint types contracts reference house format test test-quick cover conform bench sim fuzz mutate demo docs serve lock clean
+.PHONY: help setup check form lint types contracts reference house format test test-quick cover conform bench sim faults fuzz mutate demo docs serve lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,8 @@ contracts: setup
 reference: setup
 	@$(PY) tools/gen_reference.py --check
 	@$(PY) tools/gen_support.py --check
+	@$(PY) tools/gen_metrics.py --check
+	@$(PY) tools/gen_dashboard.py --check
 
 house: setup
 	@$(TESTS) tests/house
@@ -88,6 +90,9 @@ bench: setup ## figures of this machine beside those of peers
 sim: setup ## machines, network and server of no substance, for a day of theirs (ARGS='--seed 7 --machines 200 --hours 24')
 	@$(PY) -m tests.sim.run $(ARGS)
 
+faults: setup ## breaks the real thing, 200 times each; an hour or two (RUNS=20 for fewer)
+	@MUSTER_FAULT_RUNS=$(or $(RUNS),200) $(PY) -m pytest -q -rs tests/faults
+
 fuzz: setup ## the properties of formats, parsers and merge, with many more examples
 	@$(TESTS) --hypothesis-profile=fuzz -m hypothesis
 	@$(TESTS) --hypothesis-profile=fuzz -m slow tests/fuzz
@@ -102,6 +107,8 @@ demo: $(VENV)/.installed ## a small site of recorded machines on this machine, t
 docs: setup ## writes docs/reference from the code
 	@$(PY) tools/gen_reference.py
 	@$(PY) tools/gen_support.py
+	@$(PY) tools/gen_metrics.py
+	@$(PY) tools/gen_dashboard.py
 
 serve: setup ## the server, on this machine
 	@$(BIN)/muster server

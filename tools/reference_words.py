@@ -141,6 +141,10 @@ ERRORS = {
     "wrong_host": "the request was meant for another host",
     "not_ready": "the server cannot do its work now; `/readyz` says what is wrong",
     "unexpected": "an error of ours; the server's log has it with the time of the answer",
+    "not_signed_in": "No token came, or one that is unknown, ended or revoked: sign in with `muster login`, or use the server's socket.",
+    "not_acceptable": "The form that `Accept` or `format` asks for is not one of those that the route gives.",
+    "changed": "What `If-Match` names has changed since: look at it anew, and say it again.",
+    "too_many_attempts": "Too many tokens were wrong from this address: wait as long as `Retry-After` says.",
 }
 """Codes that only HTTP has; the others say themselves what they mean."""
 

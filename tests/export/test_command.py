@@ -161,7 +161,7 @@ class Api:
     def ready(self) -> bool:
         return True
 
-    def lines(self, path: str, query: Mapping[str, str]) -> Iterator[bytes] | None:
+    def listed(self, path: str, query: Mapping[str, str]) -> Iterator[bytes] | None:
         if not self.streams:
             return None
         self.asked.append((path, query))

@@ -212,7 +212,7 @@ def test_a_source_that_was_removed_is_gone() -> None:
         def ready(self) -> bool:
             return True
 
-        def lines(self, path: str, query: Mapping[str, str]) -> None:
+        def listed(self, path: str, query: Mapping[str, str]) -> None:
             return None
 
     told_ = read(read_fleet(Sources(), Shard(), EVERY))

@@ -147,7 +147,7 @@ def _fields(keys: frozenset[str]) -> str:
 
 def _items(ask: Ask, path: str, kind: type[T], query: Mapping[str, str]) -> Iterator[T]:
     """Items of a list: streamed where the server can, else page by page. One that moves between two pages may come twice."""
-    lines = ask.lines(path, query)
+    lines = ask.listed(path, query)
     if lines is not None:
         yield from (_decoded(line, kind) for line in lines if line.strip())
         return

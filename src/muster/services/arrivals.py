@@ -32,7 +32,16 @@ class Arrivals:
     """All reporters that ever spoke."""
 
     def __init__(self, told: Iterable[Reporter]) -> None:
+        self._spools: dict[str, int] = {}
         self._known = {each.reporter: Known(Window(each.recent), each.skew, each.agent_version, each.boot_id, each.node, each.state) for each in told}
+
+    @property
+    def spooled(self) -> int:
+        """Bytes of reports that wait at reporters, as they told last since the start."""
+        return sum(self._spools.values())
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def reach(self, reporter: str, incarnation: str, sequence: int) -> None:
         """Brings a reporter's window up to the number that one of its sources' rows tells."""
@@ -56,6 +65,7 @@ class Arrivals:
         known.skew, known.agent_version, known.boot_id, known.node = skew, doc.agent_version, doc.boot_id, doc.node.name
         if doc.agent is not None:
             known.state = msgspec.msgpack.encode(doc.agent)
+            self._spools[doc.reporter] = doc.agent.spool_bytes
         return Reporter(
             reporter=doc.reporter,
             incarnation=known.window.incarnation,

@@ -94,6 +94,11 @@ class Folding:
             self._step(tick(roll, self._policy, now), set())
             self._rested(part, now)
 
+    @property
+    def parts(self) -> int:
+        """Parts of the site."""
+        return len(self._rest)
+
     def committed(self) -> None:
         """What was gathered is in the store."""
         self.regions.committed()

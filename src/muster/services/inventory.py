@@ -7,6 +7,7 @@ Rounds go two ways. One that says the facts its source said before only moves nu
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -51,7 +52,19 @@ class Inventory:
         self._bounds = bounds
         self._listening = now + quiet
         self._lost = False
+        self._counted: Counter[str] = Counter()
         self._load(now)
+
+    def figures(self) -> dict[str, float]:
+        """What it counted since the start, and what it holds, by name."""
+        held = {
+            "reporters": len(self._arrivals),
+            "reporters_spool_bytes": self._arrivals.spooled,
+            "roll_parts": self._fold.parts,
+            "roll_parts_held": len(self._fold.regions),
+            "roll_parts_damaged": len(self.damaged),
+        }
+        return {name: float(value) for name, value in (*held.items(), *((f"{name}_total", count) for name, count in sorted(self._counted.items())))}
 
     def _load(self, now: float) -> None:
         loaded = self._writer.load()
@@ -145,6 +158,7 @@ class Inventory:
         known = [digest(each.facts) for each in rounds]
         said = told(doc, rounds, known)
         copy = self._arrivals.judge(doc, said)
+        self._counted[f"reports_{copy.value}"] += 1
         if copy is Copy.SAME:
             return AnswerDoc(DUPLICATE)
         gathered = self._fold.gathered
@@ -156,6 +170,8 @@ class Inventory:
         steps = [self._round(doc, each, seen, skew, now) for each, seen in zip(rounds, known, strict=True)]
         self._fold.standing.lower_own(FindingKind.SEQUENCE_CONFLICT, doc.reporter, gathered)
         wanted = [step.heard.capture for step in sorted(steps, key=lambda s: s.row.at) if step.taken(self._fold) and step.heard.capture]
+        self._counted["rounds_again"] += sum(step.light for step in steps)
+        self._counted["rounds_full"] += sum(not step.light for step in steps)
         if (row := self._arrivals.take(doc, said, skew, now, alone=all(step.light for step in steps) and bool(steps))) is not None:
             gathered.reporters[doc.reporter] = row
         if doc.events:

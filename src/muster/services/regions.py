@@ -100,6 +100,9 @@ class Regions:
             self._weights[part] = 1 + len(region.journal) + (2 + len(region.checkpoints)) * len(region.site.cards)
             self._weight += self._weights[part]
 
+    def __len__(self) -> int:
+        return len(self._held)
+
     def committed(self) -> None:
         """The batch is in the store: its names are found there, and what there is no room for is put away."""
         self._fresh.clear()

@@ -11,7 +11,7 @@ from muster.domain.decide.find import find
 from muster.domain.decide.sight import sees
 from muster.domain.model.errors import NotFound
 from muster.domain.model.roll import CardRecord, NodeRecord, SourceRecord
-from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, News, RollReader
+from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, News, Reporter, RollReader
 
 STRETCH = 500
 """Rows that are read at once while those in sight are looked for."""
@@ -51,6 +51,10 @@ class Limited:
 
     def _about(self, ids: Iterable[str]) -> bool:
         return any(each in self._cards or each in self._nodes or each in self._parts for each in ids)
+
+    def reporters(self, names: Iterable[str] | None = None) -> list[Reporter]:
+        """Reporters that spoke last of a node in sight."""
+        return [each for each in self._reader.reporters(names) if sees(self._patterns, each.node)]
 
     def version(self) -> int:
         """Number of the last commit that changed a record."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 from muster.domain.model.roll import CardRecord, NodeRecord, SourceRecord
-from muster.spi.rows import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, News
+from muster.spi.rows import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, News, Reporter
 
 
 class RollReader(Protocol):
@@ -39,6 +39,9 @@ class RollReader(Protocol):
 
     def sources(self, nodes: Iterable[str] | None = None) -> list[SourceRecord]:
         """Sources, by node name and source; those of ``nodes`` (ids), or all."""
+
+    def reporters(self, names: Iterable[str] | None = None) -> list[Reporter]:
+        """Reporters by name; those of ``names``, or all."""
 
     def changes(
         self,

@@ -132,3 +132,24 @@ class Answered:
     at: float
     status: int
     body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporter:
+    """How far a reporter has come. One row for each that ever spoke, whatever it sends."""
+
+    reporter: str
+    incarnation: str
+    high: int
+    """The greatest sequence taken."""
+    recent: bytes
+    """The last sequences with their digests, as the service packs them: what a second copy is held against."""
+    received_at: float
+    skew: float = 0.0
+    """Seconds added to its wall clock."""
+    agent_version: str = ""
+    boot_id: str = ""
+    node: str = ""
+    """Name of the node it spoke of last."""
+    state: bytes = b""
+    """What it said of itself last (spool, lag, workers), as it came on the wire."""

@@ -17,7 +17,7 @@ class Ask(Protocol):
     def ready(self) -> bool:
         """True when the server says that it can do its work."""
 
-    def lines(self, path: str, query: Mapping[str, str]) -> Iterator[bytes] | None:
+    def listed(self, path: str, query: Mapping[str, str]) -> Iterator[bytes] | None:
         """The whole list at ``path``, a JSON document a line, as it comes; None when this server does not stream lists."""
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from muster.domain.model.roll import CardRecord, Change, Finding, NodeRecord, Sample, SourceRecord
 from muster.spi.lease import Answers, Lease
 from muster.spi.reading import RollReader
-from muster.spi.rows import Answered, AuditCheck, CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, Holder, News
+from muster.spi.rows import Answered, AuditCheck, CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, Holder, News, Reporter
 
 __all__ = [
     "Answered",
@@ -63,27 +63,6 @@ class Said:
     body: bytes
     region: str = ""
     """The part of the site whose journal it stands in."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reporter:
-    """How far a reporter has come. One row for each that ever spoke, whatever it sends."""
-
-    reporter: str
-    incarnation: str
-    high: int
-    """The greatest sequence taken."""
-    recent: bytes
-    """The last sequences with their digests, as the service packs them: what a second copy is held against."""
-    received_at: float
-    skew: float = 0.0
-    """Seconds added to its wall clock."""
-    agent_version: str = ""
-    boot_id: str = ""
-    node: str = ""
-    """Name of the node it spoke of last."""
-    state: bytes = b""
-    """What it said of itself last (spool, lag, workers), as it came on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

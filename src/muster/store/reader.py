@@ -11,13 +11,13 @@ from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select, un
 
 from muster.domain.model.errors import NotFound, Unavailable
 from muster.domain.model.roll import CardRecord, NodeRecord, SourceRecord, Word
-from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, News
+from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, News, Reporter
 from muster.store import again, asking, essence, evidence, freshness, mapping
 from muster.store.connections import Connections
 from muster.store.gauges_both import newest, rolled
 from muster.store.gauges_read import GaugeReader
 from muster.store.mapping import Row
-from muster.store.schema import aliases, audit, captures, card_versions, cards, counters, current, findings, minutes, node_versions, nodes, sources
+from muster.store.schema import aliases, audit, captures, card_versions, cards, counters, current, findings, minutes, node_versions, nodes, reporters, sources
 from muster.store.schema_gauges import slots
 from muster.store.statements import among
 from muster.store.unread import UNREADABLE, Unread
@@ -123,6 +123,12 @@ class Reader:
         records = self._readable("sources", ("node", "source"), rows, lambda row: mapping.source(row["record"]), whole=nodes is None)
         runs = self._runs(None if nodes is None else {source.node for source in records})
         return [again.source_on(source, runs) for source in records]
+
+    def reporters(self, names: Iterable[str] | None = None) -> list[Reporter]:
+        """Reporters by name; those of ``names``, or all."""
+        asked = select(reporters).order_by(reporters.c.reporter)
+        rows = self._rows(asked if names is None else asked.where(among(reporters.c.reporter, names)))
+        return [Reporter(**row) for row in rows]
 
     def changes(
         self,

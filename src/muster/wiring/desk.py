@@ -44,6 +44,9 @@ class Keeper(Protocol):
     def hold(self, until: float) -> None:
         """Holds nobody's silence against them before ``until``."""
 
+    def figures(self) -> Mapping[str, float]:
+        """What it counted and what it holds, by name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:

@@ -77,7 +77,9 @@ class Keeping:
 
     def meters(self) -> Mapping[str, float]:
         """Seconds of processor time spent so far, by what was done."""
-        return {f"writer_seconds_{name}": spent for name, spent in sorted(self._spent.items())}
+        keeper = self._keeper
+        figures = keeper.figures() if keeper is not None else {}
+        return {**{f"writer_{name}_cpu_seconds_total": spent for name, spent in sorted(self._spent.items())}, **figures}
 
     def _do(self, name: str, work: Callable[[Keeper], T]) -> T:
         with self._lock:

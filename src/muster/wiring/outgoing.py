@@ -184,7 +184,7 @@ class Outgoing:
                 return Reply(status=told.status_code, headers={k.lower(): v for k, v in told.headers.items()}, body=_bounded(told, target.host))
         except (httpx2.HTTPError, ssl.SSLError, OSError) as error:
             raise Unavailable(
-                f"{target.host} does not answer: {error or type(error).__name__}", hint="is it up, and is its certificate trusted here?"
+                f"{target.host} does not answer: {str(error) or type(error).__name__}", hint="is it up, and is its certificate trusted here?"
             ) from error
 
 

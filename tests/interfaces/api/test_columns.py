@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.interfaces.api.fleet import GIB, T0, Clock, card, client, fleet, get, listing, report
+from fastapi.testclient import TestClient
+from tests.interfaces.api.fleet import GIB, T0, Clock, app, card, fleet, get, listing, report
 
 from muster.domain.decide.pick_fields import CARD_FIELDS, PART_FIELDS
 from muster.domain.model.attributes import Level
@@ -37,10 +39,17 @@ def board(number: int, dice: random.Random, source: str) -> list[Any]:
     if dice.random() < 0.7:
         return [card(number, told, **ids)]
     double = card(number, {"product.name": "Acme Duo"}, **ids)
+    parent = [("serial", f"SN-{number}")]
     devices = [
-        card(n, {"temperature.core": 40 + n, "memory.total": 32 * GIB, "power.draw": dice.uniform(1, 9)}, level="device", parent=[("serial", f"SN-{number}")], vendor_uuid=f"dead-{number}-{n:012}")
+        card(
+            n,
+            {"temperature.core": 40 + n, "memory.total": 32 * GIB, "power.draw": dice.uniform(1, 9)},
+            level="device",
+            parent=parent,
+            vendor_uuid=f"dead-{number}-{n:012}",
+        )
         for n in (0, 1)
-    ]  # fmt: skip
+    ]
     return [double, *devices]
 
 
@@ -156,10 +165,9 @@ def test_names_are_found_by_columns_as_by_rows(world: tuple[Desk, Views, Clock])
 def test_a_large_roll_is_kept_by_a_thread_and_refuses_to_be_read_through() -> None:
     clock = Clock()
     with fleet(clock) as desk:
-        from dataclasses import replace
-
         large = replace(desk, scan_limit=2)
-        api = client(large)
+        served = app(large)
+        api = TestClient(served, base_url="http://127.0.0.1", raise_server_exceptions=False)
         try:
             assert get(api, "/api/v1/cards")["total"] == 5
             assert get(api, "/api/v1/cards/SN-1001")["model"] == "Acme X1"
@@ -173,4 +181,4 @@ def test_a_large_roll_is_kept_by_a_thread_and_refuses_to_be_read_through() -> No
             clock.now += 1
             assert get(api, "/api/v1/cards/SN-1001", at="2026-09-21T14:13:20Z")["presence"] == "present"
         finally:
-            api.app.state.rooms.views.close()  # type: ignore[attr-defined] - the application is ours
+            served.state.rooms.views.close()

@@ -30,10 +30,16 @@ def test_what_was_seen_is_not_sent_again(api: TestClient, clock: Clock, path: st
     assert api.get(path, headers={"if-none-match": '"other"'}).status_code == 200
 
 
+def warmer(desk: Desk, clock: Clock, temperature: int, power: int) -> None:
+    """node-b's card tells other numbers."""
+    told = card(0, {"product.name": "Beta F", "temperature.core": temperature, "power.draw": power}, pci_address="0000:03:00.0", index="card0")
+    desk.report(report("node-b", listing(told, at=clock.now), sequence=2, at=clock.now))
+
+
 def test_a_value_that_moved_is_sent(api: TestClient, desk: Desk, clock: Clock) -> None:
     told = tag(api, "/api/v1/cards/node-b/card0")
     clock.now += 30
-    desk.report(report("node-b", listing(card(0, {"product.name": "Beta F", "temperature.core": 56, "power.draw": 30}, pci_address="0000:03:00.0", index="card0"), at=clock.now), sequence=2, at=clock.now))  # fmt: skip
+    warmer(desk, clock, 56, 30)
     again = api.get("/api/v1/cards/node-b/card0", headers={"if-none-match": told})
 
     assert again.status_code == 200
@@ -61,7 +67,7 @@ def test_an_act_on_a_card_that_changed_is_refused(api: TestClient, clock: Clock)
 def test_a_gauge_that_moved_is_no_conflict(api: TestClient, desk: Desk, clock: Clock) -> None:
     told = tag(api, "/api/v1/cards/node-b/card0")
     clock.now += 30
-    desk.report(report("node-b", listing(card(0, {"product.name": "Beta F", "temperature.core": 60, "power.draw": 31}, pci_address="0000:03:00.0", index="card0"), at=clock.now), sequence=2, at=clock.now))  # fmt: skip
+    warmer(desk, clock, 60, 31)
 
     assert act(api, {"if-match": told}, what="set", card="node-b/card0", values={"asset.owner": "lab"}).status_code == 200
 

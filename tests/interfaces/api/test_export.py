@@ -90,7 +90,8 @@ def test_who_stops_reading_stops_the_work(desk: Desk, monkeypatch: pytest.Monkey
 
     scope = {
         "type": "http", "method": "GET", "path": "/api/v1/cards", "raw_path": b"/api/v1/cards", "query_string": b"format=ndjson", "http_version": "1.1",
-        "headers": [(b"host", b"127.0.0.1")], "scheme": "http", "root_path": "", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80), "asgi": {"version": "3.0"},
+        "headers": [(b"host", b"127.0.0.1")], "scheme": "http", "root_path": "", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+        "asgi": {"version": "3.0"},
     }  # fmt: skip
     asyncio.run(app(desk)(scope, receive, send))
 

@@ -51,8 +51,10 @@ def answers(schema: dict[str, Any], about: str, *troubles: int, media: str = "ap
 
 
 def answers_page(name: str, *troubles: int) -> dict[str, Any]:
-    """The keyword arguments of a route that answers a page of ``name``."""
-    return answers(ref(f"{name}Page"), f"A page of {name} documents", 400, *troubles)
+    """The keyword arguments of a route that answers a page of ``name``, or the whole list as lines."""
+    told = answers(ref(f"{name}Page"), f"A page of {name} documents, or all of them as lines", 400, *troubles)
+    told["responses"][200]["content"] |= {media: {"schema": {"type": "string"}} for media in ("application/x-ndjson", "text/csv")}
+    return told
 
 
 def page_schema(name: str) -> dict[str, Any]:

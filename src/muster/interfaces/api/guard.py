@@ -138,7 +138,7 @@ def routes(found: Sequence[BaseRoute]) -> Iterator[tuple[str, str]]:
             continue
         if not isinstance(each, APIRoute):
             raise TypeError(f"{each!r} is no route of the API: the guard would not be asked")
-        yield from ((method, each.path) for method in sorted(each.methods))
+        yield from ((method, each.path) for method in sorted(each.methods or ()))
 
 
 def check(app: FastAPI, needs: Mapping[tuple[str, str], Need] = NEEDS) -> None:

@@ -140,7 +140,7 @@ class Asking(Client):
             return False
         return True
 
-    def lines(self, path: str, query: Mapping[str, str]) -> Iterator[bytes] | None:
+    def listed(self, path: str, query: Mapping[str, str]) -> Iterator[bytes] | None:
         """The list, a document a line; None when this server does not stream lists."""
         if self._pages:
             return None
