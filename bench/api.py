@@ -29,6 +29,7 @@ from urllib.parse import urlencode
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "src"))
 PER_NODE = 8
+MODELS, TOTALS = ("Acme X1 80GB", "Acme X2 141GB", "Beta F 48GB", "Beta G 24GB"), (80, 141, 48, 24)
 P99_MS, SUMMARY_MS = 20.0, 20.0
 GAUGES = (
     "memory.used", "memory.free", "power.draw", "power.limit", "temperature.core", "temperature.memory", "utilization.core", "utilization.memory_bandwidth",
@@ -67,53 +68,17 @@ def _node(number: int, now: float, dice: random.Random) -> dict[str, Any]:
     import struct
 
     from muster.domain.model import roll as r
-    from muster.domain.model.observation import Role
     from muster.domain.model.source import Channel, Outcome, WitnessClass
     from muster.spi.store import Heard, Layout
 
     name, id_ = f"node-{number:05}", f"n-{number:08x}"
-    rack = number // 16
-    model = ("Acme X1 80GB", "Acme X2 141GB", "Beta F 48GB", "Beta G 24GB")[number % 4]
-    total = (80, 141, 48, 24)[number % 4] * 2**30
     cards: list[Any] = []
     numbers: list[float] = []
     columns: list[tuple[str, str, str, int]] = []
     for slot in range(PER_NODE):
-        card, address = f"c-{number:08x}{slot}", f"0000:{16 + slot * 8:02x}:00.0"
-        facts = _facts(number, slot, model, total, rack)
-        words = {key: r.Word(value=value, at=now) for key, value in facts.items()}
-        seen = {
-            key: r.Word(value=value, at=now)
-            for key, value in (("product.name", f"{model} [rev a1]"), ("pci.vendor_id", facts["pci.vendor_id"]), ("driver.name", "acme"))
-        }
-        driver = r.Voice(node=id_, source="acme.smi", channel=Channel.IN_BAND, witness=WitnessClass.DRIVER, promise=3e8, words=words)
-        pci = r.Voice(node=id_, source="pci.sysfs", channel=Channel.IN_BAND, witness=WitnessClass.PCI, promise=3e8, words=seen)
-        ids = {"serial": (f"16{number:06}{slot}",), "vendor_uuid": (f"GPU-{number:08x}-{slot:04x}-4000-8000-{number:012x}",), "pci_address": (address,)}
-        claims = tuple(
-            r.Claim(node=id_, source=source, channel=Channel.IN_BAND, ids=ids, addresses=(address,), index=str(slot), first_at=now, at=now, promise=3e8)
-            for source in ("acme.smi", "pci.sysfs")
-        )
-        cards.append(
-            r.CardRecord(
-                id=card,
-                role=Role.ACCELERATOR,
-                created_at=now,
-                rung=r.Rung.UUID,
-                presence=r.Presence.MISSING if dice.random() < 0.01 else r.Presence.PRESENT,
-                presence_at=now,
-                node=id_,
-                node_name=name,
-                system=f"sys-{number}",
-                slot=f"Slot {slot}",
-                address=address,
-                index=str(slot),
-                ids=ids,
-                claims=claims,
-                voices=(driver, pci),
-            )
-        )
-        columns += [(card, card, key, len(numbers) + at) for at, key in enumerate(GAUGES)]
-        numbers += _numbers(total, dice)
+        cards.append(_card(number, slot, now, dice))
+        columns += [(cards[-1].id, cards[-1].id, key, len(numbers) + at) for at, key in enumerate(GAUGES)]
+        numbers += _numbers(TOTALS[number % 4] * 2**30, dice)
     place = {"node": id_, "source": "acme.smi", "reporter": f"agent@{name}"}
     slot_number = number + 1
     return {
@@ -133,6 +98,42 @@ def _node(number: int, now: float, dice: random.Random) -> dict[str, Any]:
         ],
         "findings": [_missing(each, id_, now) for each in cards if each.presence is r.Presence.MISSING],
     }
+
+
+def _card(number: int, slot: int, now: float, dice: random.Random) -> Any:
+    from muster.domain.model import roll as r
+    from muster.domain.model.observation import Role
+    from muster.domain.model.source import Channel, WitnessClass
+
+    id_, address = f"n-{number:08x}", f"0000:{16 + slot * 8:02x}:00.0"
+    model = MODELS[number % 4]
+    facts = _facts(number, slot, model, TOTALS[number % 4] * 2**30, number // 16)
+    told = {"product.name": f"{model} [rev a1]", "pci.vendor_id": facts["pci.vendor_id"], "driver.name": "acme"}
+    words, seen = ({key: r.Word(value=value, at=now) for key, value in each.items()} for each in (facts, told))
+    driver = r.Voice(node=id_, source="acme.smi", channel=Channel.IN_BAND, witness=WitnessClass.DRIVER, promise=3e8, words=words)
+    pci = r.Voice(node=id_, source="pci.sysfs", channel=Channel.IN_BAND, witness=WitnessClass.PCI, promise=3e8, words=seen)
+    ids = {"serial": (f"16{number:06}{slot}",), "vendor_uuid": (f"GPU-{number:08x}-{slot:04x}-4000-8000-{number:012x}",), "pci_address": (address,)}
+    claims = tuple(
+        r.Claim(node=id_, source=source, channel=Channel.IN_BAND, ids=ids, addresses=(address,), index=str(slot), first_at=now, at=now, promise=3e8)
+        for source in ("acme.smi", "pci.sysfs")
+    )
+    return r.CardRecord(
+        id=f"c-{number:08x}{slot}",
+        role=Role.ACCELERATOR,
+        created_at=now,
+        rung=r.Rung.UUID,
+        presence=r.Presence.MISSING if dice.random() < 0.01 else r.Presence.PRESENT,
+        presence_at=now,
+        node=id_,
+        node_name=f"node-{number:05}",
+        system=f"sys-{number}",
+        slot=f"Slot {slot}",
+        address=address,
+        index=str(slot),
+        ids=ids,
+        claims=claims,
+        voices=(driver, pci),
+    )
 
 
 def _missing(card: Any, node: str, now: float) -> Any:

@@ -65,6 +65,8 @@ class Server:
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
     program: Sequence[str] = ("-m", "muster")
+    after: list[Callable[[], None]] = field(default_factory=list)
+    """Done when it has ended."""
 
     @property
     def runtime(self) -> Path:
@@ -121,6 +123,8 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait(10)
+        while self.after:
+            self.after.pop()()
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None, timeout: float = 30) -> tuple[int, Any]:
         """Asks its API, as an admin, by the socket."""
@@ -166,7 +170,7 @@ class Server:
         """A token to join by, for any node."""
         status, found = self.ask("/api/v1/join-tokens", {"uses": uses, "lasts": 3600})
         assert status in (200, 201), found
-        text: str = found["text"]
+        text: str = found["token"]
         return text
 
     def checked(self) -> Looked:

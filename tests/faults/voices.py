@@ -130,10 +130,9 @@ class Voice:
         self.headers = {"Authorization": f"Bearer {msgspec.msgpack.decode(self._signed('/v1/token', asking), type=Token).token}"}
         return self
 
-    @property
-    def facts(self) -> str:
-        """The fact that the last report told."""
-        return fact(self.sequence)
+    def close(self) -> None:
+        """Closes its connection."""
+        self.way.close()
 
     def listing(self, sequence: int, at: float) -> ListingDoc:
         """The round of one number."""
@@ -175,9 +174,9 @@ class Voice:
             events=events if sequence % 3 == 2 else [],
         )
 
-    def post(self, body: bytes) -> Said:
+    def post(self, body: bytes, way: Way | None = None) -> Said:
         """Sends a report once. Raises what LOST names."""
-        answer, told = self.way.post("/v1/reports", body, self.headers)
+        answer, told = (way or self.way).post("/v1/reports", body, self.headers)
         retry = float(answer.headers.get("Retry-After") or 0)
         if answer.status == 200:
             found = msgspec.msgpack.decode(told, type=AnswerDoc)
@@ -217,7 +216,12 @@ def fact(sequence: int) -> str:
 def voices(server: Server, count: int, prefix: str = "node") -> list[Voice]:
     """So many that have joined."""
     pem, token = authority(server), server.join_token(uses=count)
-    return [Voice(f"{prefix}-{number}", pem, server.port).join(token) for number in range(count)]
+    found = []
+    for number in range(count):
+        found.append(Voice(f"{prefix}-{number}", pem, server.port))
+        server.after.append(found[-1].close)
+        found[-1].join(token)
+    return found
 
 
 def card_of(server: Server, voice: Voice) -> dict[str, Any]:
@@ -226,8 +230,33 @@ def card_of(server: Server, voice: Voice) -> dict[str, Any]:
     return found
 
 
-def changes_of(server: Server, voice: Voice, attribute: str = "firmware.version") -> list[str]:
-    """The values that a fact of the card went through, oldest first."""
-    told = server.all(f"cards/{voice.serial}/history")
-    rows = sorted((each for each in told if each["detail"].get("attribute") == attribute), key=lambda each: each["number"])
-    return [each["detail"]["after"] for each in rows]
+def versions_of(server: Server, voice: Voice) -> list[str]:
+    """The versions that the card's firmware went through by its history, oldest first. Each must begin where the one before ended."""
+    rows = sorted((each for each in server.all(f"cards/{voice.serial}/history") if each["kind"] == "firmware_changed"), key=lambda each: each["number"])
+    now = [each["detail"]["now"] for each in rows]
+    assert [each["detail"]["was"] for each in rows] == ["v1", *now[:-1]][: len(rows)]
+    return now
+
+
+def whole(server: Server, voice: Voice) -> None:
+    """All that was acknowledged is there, once, and nothing else: history, events, and the newest numbers."""
+    assert voice.pending is None
+    last = (voice.sequence + 2) // 3
+    assert versions_of(server, voice) == [f"v{number}" for number in range(2, last + 1)]
+    told = sorted((each["id"], each["repeats"]) for each in server.all(f"events?node={voice.name}"))
+    assert told == sorted((f"{voice.name}-{sequence}", 1) for sequence in range(2, voice.sequence + 1, 3))
+    readings = card_of(server, voice)["readings"]
+    assert readings["temperature.core"]["value"] == voice.sequence
+    assert readings["energy.total"]["value"] == 1000 * voice.sequence
+    assert readings["firmware.version"]["value"] == f"v{last}"
+
+
+def replayed(voice: Voice, last: int = 10) -> None:
+    """What was acknowledged last, sent a second time, is known to have been taken."""
+    way = Way(voice.port, voice.way.context)
+    try:
+        for sequence in sorted(voice.said)[-last:]:
+            said = voice.post(voice.said[sequence], way)
+            assert (said.status, said.answer) == (200, "duplicate"), (sequence, said)
+    finally:
+        way.close()

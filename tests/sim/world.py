@@ -1,202 +1,227 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A synthetic site on a virtual clock: cards are pulled, put in, swapped and replaced, and reporters speak of them over a bad network."""
+"""The hardware of a synthetic site: boards in slots of machines, and what befalls them. It knows what is true; what is said of it is `speech`."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from muster.wire.report import ListingDoc, NodeDoc, ObservationDoc, ReportDoc
-
 START = 1_760_000_000.0
-DRIVER_CADENCE, BUS_CADENCE, BMC_CADENCE = 60.0, 300.0, 120.0
+CADENCE = 300.0
+DRIVER, BUS, TOOL, BMC = "driver", "bus", "tool", "bmc"
+SHARED_SERIAL = "7700000099"
+"""The serial that a lot of boards was printed with."""
+SHARED_BY = 4
+"""So many boards have it."""
 
 
 @dataclass
 class Board:
-    """A card as it physically is. ``been`` is where it has been, in order."""
+    """A card as it physically is. ``been`` is where it has been, in order; ``cut`` how many partitions it is in; ``said`` an operator's last word on it."""
 
     number: int
+    serial: str
     slot: int = -1
     node: int | None = None
-    energy: float = 0.0
+    last: int = -1
+    """The machine that it is or was in."""
+    cut: int = 0
+    said: str = ""
     been: list[int] = field(default_factory=list)
 
     @property
     def uuid(self) -> str:
         return f"GPU-{self.number:08x}-5100-4000-8000-{self.number * 7919:012x}"
 
-    @property
-    def serial(self) -> str:
-        return f"77{self.number:08d}31"
-
     def put(self, node: int | None, slot: int = -1) -> None:
-        self.node, self.slot = node, slot
-        if node is not None and (not self.been or self.been[-1] != node):
+        if node is None:
+            self.node = None
+            return
+        self.node, self.slot, self.last, self.said = node, slot, node, ""
+        if not self.been or self.been[-1] != node:
             self.been.append(node)
 
 
 @dataclass
 class Machine:
-    """A node with slots; each source may be silent for a while, and the agent starts anew with a boot."""
+    """A node with slots. ``version`` counts changes of what is in it; ``boots`` its boots, ``lives`` those of its agent. Times are until when."""
 
     number: int
     slots: int
+    has_bmc: bool
+    has_tool: bool
+    schema: int = 2
     boots: int = 1
-    quiet: dict[str, float] = field(default_factory=dict)
-    sequence: dict[tuple[str, str], int] = field(default_factory=dict)
+    booted: float = START - 1.0
+    lives: int = 1
+    version: int = 0
+    changed: float = START
+    driver: str = "570.1"
+    name: str = ""
+    machine_id: str = ""
+    clock_off: float = 0.0
+    clock_until: float = 0.0
+    down_until: float = 0.0
+    cut_until: float = 0.0
+    full_until: float = 0.0
+    hung: bool = False
+    hung_until: float = 0.0
+    standing_in: float = 0.0
+    mute: dict[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.name, self.machine_id = self.own_name, self.own_id
 
-@dataclass(frozen=True)
-class Rates:
-    """How often things happen, per machine and hour, and how bad the network is, per report."""
+    @property
+    def own_name(self) -> str:
+        return f"m{self.number}"
 
-    move: float = 0.05
-    swap: float = 0.02
-    replace: float = 0.02
-    shelve: float = 0.02
-    silence: float = 0.1
-    late: float = 0.05
-    doubled: float = 0.05
-    lost: float = 0.02
+    @property
+    def own_id(self) -> str:
+        return f"{self.number:032x}"
+
+    @property
+    def system(self) -> str:
+        return f"SYS{self.number:05d}"
+
+    @property
+    def reporter(self) -> str:
+        """The name that it was given when it joined: whatever it calls itself later."""
+        return f"agent@{self.own_name}"
+
+    def sources(self) -> tuple[str, ...]:
+        """What its agent reads."""
+        return (DRIVER, BUS, TOOL) if self.has_tool else (DRIVER, BUS)
+
+    def change(self, now: float) -> None:
+        """Something that is said of it is other from now on."""
+        self.version += 1
+        self.changed = now
 
 
 class World:
-    """Boards, machines and what their reporters say, all from one seed."""
+    """Boards and machines, all from one seed."""
 
-    def __init__(self, seed: int, machines: int, cards: int, rates: Rates) -> None:
+    def __init__(self, seed: int, machines: int, cards: int, *, bmc: float = 1.0, tool: float = 0.25, older: float = 0.2) -> None:
         self.random = random.Random(seed)
-        self.rates = rates
-        self.machines = [Machine(i, cards) for i in range(machines)]
-        self.boards = [Board(i) for i in range(machines * cards)]
+        dice = self.random
+        self.machines = [
+            Machine(i, cards, dice.random() < bmc, dice.random() < tool, schema=1 if dice.random() < older else 2) for i in range(machines)
+        ]  # fmt: skip
+        self.boards: list[Board] = []
         self.shelf: list[Board] = []
-        for board in self.boards:
-            board.put(board.number // cards, board.number % cards)
-
-    def at(self, node: int) -> list[Board]:
-        """Boards in a machine, by slot."""
-        return sorted((b for b in self.boards if b.node == node), key=lambda b: b.slot)
-
-    def happen(self, now: float, step: float) -> None:
-        """What befalls the hardware in the next ``step`` seconds. A machine is opened only while it is off, so that its agent starts anew."""
+        self.inside: list[dict[int, Board]] = [{} for _ in range(machines)]
+        self.touched: set[int] = set()
+        """Boards that were moved since somebody last took this."""
+        self.retiring: list[Board] = []
+        """Boards that an operator is going to speak of."""
         for machine in self.machines:
-            for name in ("move", "swap", "replace", "shelve"):
-                if self.random.random() < getattr(self.rates, name) * step / 3600:
-                    getattr(self, f"_{name}")(machine)
-            if self.random.random() < self.rates.silence * step / 3600:
-                machine.quiet[self.random.choice(["driver", "bus", "bmc"])] = now + self.random.uniform(60, 1800)
+            for slot in range(cards):
+                self.put(self._made(), machine, slot)
 
-    def _boot(self, *machines: Machine) -> None:
+    def _made(self) -> Board:
+        number = len(self.boards)
+        spread = max(1, len(self.machines) * self.machines[0].slots // (SHARED_BY * 2))
+        shared = number % spread == 1 and number // spread < SHARED_BY
+        board = Board(number, SHARED_SERIAL if shared else f"77{number:08d}31")
+        self.boards.append(board)
+        return board
+
+    def at(self, machine: Machine) -> list[Board]:
+        """Boards in a machine, by slot."""
+        inside = self.inside[machine.number]
+        return [inside[slot] for slot in sorted(inside)]
+
+    def put(self, board: Board, machine: Machine, slot: int) -> None:
+        """Puts a board into a slot, from wherever it is."""
+        self.take(board)
+        board.put(machine.number, slot)
+        self.inside[machine.number][slot] = board
+
+    def take(self, board: Board) -> None:
+        """Takes a board out."""
+        self.touched.add(board.number)
+        if board.node is not None:
+            self.inside[board.node].pop(board.slot, None)
+        board.put(None)
+
+    def boot(self, now: float, *machines: Machine, off: float = 0.0) -> None:
+        """Machines go off and on. Their clocks are right after that, and nothing hangs."""
         for machine in machines:
             machine.boots += 1
+            machine.lives += 1
+            machine.booted = now + off
+            machine.down_until = max(machine.down_until, now + off)
+            machine.hung, machine.hung_until, machine.clock_off, machine.clock_until = False, 0.0, 0.0, 0.0
+            machine.change(now)
 
-    def _free(self, machine: Machine) -> list[int]:
-        taken = {b.slot for b in self.at(machine.number)}
-        return [s for s in range(machine.slots) if s not in taken]
+    def free(self, machine: Machine) -> list[int]:
+        """Empty slots."""
+        return [slot for slot in range(machine.slots) if slot not in self.inside[machine.number]]
 
-    def _move(self, machine: Machine) -> None:
-        here, there = self.at(machine.number), self.random.choice(self.machines)
-        if here and there is not machine and self._free(there):
-            self.random.choice(here).put(there.number, self._free(there)[0])
-            self._boot(machine, there)
+    def move(self, machine: Machine, now: float) -> None:
+        here, there = self.at(machine), self.random.choice(self.machines)
+        if here and there is not machine and self.free(there):
+            self.put(self.random.choice(here), there, self.free(there)[0])
+            self.boot(now, machine, there)
 
-    def _swap(self, machine: Machine) -> None:
-        there = self.random.choice(self.machines)
-        here, other = self.at(machine.number), self.at(there.number)
-        if here and other and there is not machine:
-            one, two = self.random.choice(here), self.random.choice(other)
-            spots = (one.node, one.slot), (two.node, two.slot)
-            one.put(*spots[1])
-            two.put(*spots[0])
-            self._boot(machine, there)
+    def swap(self, machine: Machine, now: float) -> None:
+        other = self.random.choice(self.machines)
+        mine, theirs = self.at(machine), self.at(other)
+        if other is not machine and mine and theirs:
+            one, two = self.random.choice(mine), self.random.choice(theirs)
+            slots = one.slot, two.slot
+            self.take(one)
+            self.take(two)
+            self.put(one, other, slots[1])
+            self.put(two, machine, slots[0])
+            self.boot(now, machine, other)
 
-    def _replace(self, machine: Machine) -> None:
-        here = self.at(machine.number)
-        if here:
-            old = self.random.choice(here)
-            new = Board(len(self.boards))
-            self.boards.append(new)
-            slot = old.slot
-            old.put(None)
-            self.shelf.append(old)
-            new.put(machine.number, slot)
-            self._boot(machine)
+    def replace(self, machine: Machine, now: float, retired: float) -> None:
+        """A faulty board goes back to its maker; another comes in its place."""
+        here = self.at(machine)
+        if not here:
+            return
+        old = self.random.choice(here)
+        slot = old.slot
+        self.take(old)
+        self.put(self._made(), machine, slot)
+        self.boot(now, machine)
+        if self.random.random() < retired:
+            old.said = "retire"
+            self.retiring.append(old)
 
-    def _shelve(self, machine: Machine) -> None:
-        here = self.at(machine.number)
-        if len(here) > 1 and self.random.random() < 0.5:
+    def shelve(self, machine: Machine, now: float) -> None:
+        here, stored = self.at(machine), [b for b in self.shelf if b.said != "retire"]
+        if len(here) > 1 and (not stored or not self.free(machine) or self.random.random() < 0.5):
             board = self.random.choice(here)
-            board.put(None)
+            self.take(board)
             self.shelf.append(board)
-            self._boot(machine)
-        elif self.shelf and self._free(machine):
-            self.shelf.pop(0).put(machine.number, self._free(machine)[0])
-            self._boot(machine)
+            if self.random.random() < 0.5:
+                board.said = "store"
+                self.retiring.append(board)
+            self.boot(now, machine)
+        elif stored and self.free(machine):
+            self.shelf.remove(stored[0])
+            self.put(stored[0], machine, self.free(machine)[0])
+            self.boot(now, machine)
 
-    def speak(self, now: float, step: float) -> Iterator[ReportDoc]:
-        """Reports of this step: each source at its own phase of its cadence."""
-        for machine in self.machines:
-            for source, cadence in (("driver", DRIVER_CADENCE), ("bus", BUS_CADENCE), ("bmc", BMC_CADENCE)):
-                phase = (machine.number * 7.3 + {"driver": 0.0, "bus": 2.1, "bmc": 4.7}[source]) % cadence
-                due = list(_ticks(phase, cadence, now - START, step))
-                for each in due:
-                    if machine.quiet.get(source, 0.0) < START + each:
-                        yield self._report(machine, source, cadence, START + each)
+    def recut(self, machine: Machine, now: float) -> None:
+        here = self.at(machine)
+        if here:
+            board = self.random.choice(here)
+            board.cut = self.random.choice([n for n in (0, 2, 3, 7) if n != board.cut])
+            machine.change(now)
 
-    def _report(self, machine: Machine, source: str, cadence: float, at: float) -> ReportDoc:
-        bmc = source == "bmc"
-        reporter = f"{'bmc' if bmc else 'agent'}@m{machine.number}"
-        incarnation = "b" if bmc else f"i{machine.boots}"
-        number = machine.sequence.get((reporter, incarnation), 0) + 1
-        machine.sequence[reporter, incarnation] = number
-        rows = [self._row(b, source, i) for i, b in enumerate(self.at(machine.number))]
-        channel, witness = {"driver": ("in_band", "driver"), "bus": ("in_band", "pci"), "bmc": ("out_of_band", "bmc")}[source]
-        listing = ListingDoc(
-            source=source,
-            channel=channel,
-            witness=witness,
-            cadence=cadence,
-            outcome="devices" if rows else "no_devices",
-            complete=True,
-            observed_at=at,
-            observed_mono=at - START + 1,
-            boot_id="x",
-            observations=rows,
-        )
-        return ReportDoc(
-            reporter=reporter,
-            incarnation=incarnation,
-            sequence=number,
-            node=NodeDoc(name=f"m{machine.number}", system=f"SYS{machine.number:05d}"),
-            sent_at=at,
-            sent_mono=at - START + 1,
-            boot_id="x",
-            listings=[listing],
-        )
-
-    def _row(self, board: Board, source: str, index: int) -> ObservationDoc:
-        address = f"0000:{0x10 + board.slot * 8:02x}:00.0"
-        if source == "bus":
-            bus = {"pci.vendor_id": {"v": "10de"}, "pci.device_id": {"v": "2330"}, "pci.class": {"v": "030200"}}
-            return ObservationDoc(level="card", ids=[("pci_address", address), ("chassis_slot", f"S{board.slot}")], ordinal=index, readings=bus)
-        if source == "bmc":
-            return ObservationDoc(
-                level="card", ids=[("serial", board.serial), ("chassis_slot", f"S{board.slot}")], ordinal=index, readings={"power.draw": {"v": 80}}
-            )
-        board.energy += 1000.0
-        readings: dict[str, dict[str, object]] = {
-            "energy.total": {"v": board.energy},
-            "memory.total": {"v": 85520809984},
-            "temperature.core": {"v": 30 + board.number % 40},
-        }
-        ids = [("vendor_uuid", board.uuid), ("serial", board.serial), ("pci_address", address), ("index", str(index))]
-        return ObservationDoc(level="card", ids=ids, ordinal=index, readings=readings)
-
-
-def _ticks(phase: float, cadence: float, since: float, step: float) -> Iterator[float]:
-    first = int((since - phase) // cadence)
-    for n in range(max(first, 0), first + int(step // cadence) + 2):
-        at = phase + n * cadence
-        if since <= at < since + step:
-            yield at
+    def rename(self, machine: Machine, now: float) -> None:
+        """It boots under another's name, or from another's image; the next time as itself."""
+        other = self.random.choice(self.machines)
+        if (machine.name, machine.machine_id) != (machine.own_name, machine.own_id):
+            machine.name, machine.machine_id = machine.own_name, machine.own_id
+        elif other is machine:
+            return
+        elif self.random.random() < 0.5:
+            machine.name = other.own_name
+        else:
+            machine.machine_id = other.own_id
+        self.boot(now, machine)

@@ -14,7 +14,7 @@ from muster.collect.bounds import halves
 from muster.collect.clock import Clock
 from muster.domain.model.errors import InputError
 from muster.wire.lanes import part, whole
-from muster.wire.report import AgentDoc, CaptureDoc, EventDoc, HeardDoc, ListingDoc, NodeDoc, ReportDoc
+from muster.wire.report import SCHEMA, AgentDoc, CaptureDoc, EventDoc, HeardDoc, ListingDoc, NodeDoc, ReportDoc
 
 SPLIT = 1024 * 1024
 """Bytes above which a report is split."""
@@ -107,6 +107,7 @@ class Reports:
             incarnation=incarnation,
             sequence=sequence,
             node=who.node,
+            schema=SCHEMA,
             sent_at=self._clock.wall(),
             sent_mono=self._clock.mono(),
             boot_id=who.boot_id,

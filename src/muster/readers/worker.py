@@ -15,8 +15,10 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
+_ADAPTERS = "muster.adapters"
 _DETAIL_LIMIT = 2000
 
 
@@ -25,8 +27,17 @@ def main() -> int:
     answers = os.dup(1)
     os.dup2(2, 1)
     for line in sys.stdin.buffer:
-        _write(answers, (json.dumps(answer(json.loads(line))) + "\n").encode())
+        _write(answers, told(json.loads(line)))
     return 0
+
+
+def told(request: dict[str, Any]) -> bytes:
+    """The answer as a line of JSON."""
+    found = answer(request)
+    try:
+        return (json.dumps(found) + "\n").encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        return (json.dumps(_error("not_json", error)) + "\n").encode()
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -44,8 +55,20 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 def _function(locator: str) -> Callable[..., Any]:
     module, _, name = locator.partition(":")
     importlib.invalidate_caches()
+    _bare_package(module.rpartition(".")[0])
     found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return found
+
+
+def _bare_package(name: str) -> None:
+    """Makes an adapter's package known by its folder alone: what interprets is not loaded here, where only its library is called."""
+    outer, _, last = name.rpartition(".")
+    if outer != _ADAPTERS or name in sys.modules:
+        return
+    folders = [f"{folder}/{last}" for folder in importlib.import_module(outer).__path__]
+    package = ModuleType(name)
+    package.__path__ = [folder for folder in folders if os.path.isdir(folder)]
+    sys.modules[name] = package
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> dict[str, Any]:

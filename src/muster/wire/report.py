@@ -149,7 +149,7 @@ class ReportDoc(msgspec.Struct, omit_defaults=True):
     sequence: int
     node: NodeDoc
     sent_at: float
-    schema: int = SCHEMA
+    schema: int = OLDEST
     sent_mono: float = 0.0
     boot_id: str = ""
     agent_version: str = ""

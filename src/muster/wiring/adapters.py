@@ -77,7 +77,9 @@ def adapter(name: str) -> FolderAdapter:
     """The adapter called ``name`` from the tree or from an installed package. Raises NotFound with the names there are."""
     if name in folders():
         return load_folder(*folders()[name])
-    for entry in importlib.metadata.entry_points(group=GROUP):
+    from importlib.metadata import entry_points  # here, because it takes more memory than all adapters of the tree
+
+    for entry in entry_points(group=GROUP):
         if entry.name == name:
             module = entry.load()
             return load_folder(Path(module.__file__).resolve().parent, module.__name__)

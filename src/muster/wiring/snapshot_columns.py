@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 
 def moves(value: CurrentValue) -> bool:
+    """True for a number that was told and not taken back."""
     told = value.word.value
     return value.word.why is None and isinstance(told, int | float) and not isinstance(told, bool)
 
@@ -33,6 +34,7 @@ def apart_of(values: Iterable[CurrentValue], keys: Collection[str] | None = None
 
 
 def by_card(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
+    """Findings by each card that they are about."""
     found: dict[str, list[Finding]] = {}
     for finding in findings:
         for card in dict.fromkeys((*finding.cards, finding.subject)):
@@ -52,6 +54,7 @@ def kinds(cards: Table, findings: Mapping[str, Sequence[Finding]]) -> Coded:
 
 
 def owners_of(cards: Column | None, places: Mapping[str, int]) -> Ints:
+    """Row of the card of each device, by the column that names it; -1 where it has none."""
     if not isinstance(cards, Coded):
         return np.empty(0, np.int32)
     rows = np.array([*(places.get(value, -1) for value in list(cards.words.values)), -1], np.int32)
@@ -66,6 +69,7 @@ def padded(owners: Ints, devices: Column | None) -> Ints:
 
 
 def numbers_of(column: Column | None) -> Numbers | None:
+    """The column where it is one of numbers."""
     return column if isinstance(column, Numbers) else None
 
 

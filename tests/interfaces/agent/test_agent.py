@@ -201,6 +201,22 @@ def test_it_loads_little() -> None:
     """Neither what draws tables nor what speaks SQL."""
     script = "import sys, muster.interfaces.agent.__main__; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=dict(os.environ))
-    heavy = {"click", "rich", "pydantic", "sqlalchemy", "fastapi", "starlette", "uvicorn", "structlog", "yaml", "httpx2", "alembic", "numpy", "cryptography", "uvloop", "joserfc"}
+    heavy = {
+        "click",
+        "rich",
+        "pydantic",
+        "sqlalchemy",
+        "fastapi",
+        "starlette",
+        "uvicorn",
+        "structlog",
+        "yaml",
+        "httpx2",
+        "alembic",
+        "numpy",
+        "cryptography",
+        "uvloop",
+        "joserfc",
+    }
 
     assert not heavy & set(done.stdout.split())

@@ -8,14 +8,26 @@ A refused call leaves ``{"error": code, "name": text}`` in its place, with the l
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import byref
-from typing import Any
+from typing import Any, TypeAlias
 
 LIBRARY_NOT_FOUND = 12
 CODE_UNKNOWN = 999
+NOT_SUPPORTED = 3
 LINKS = 36
+SELDOM_S = 300.0
+"""Seconds between two times that a card is asked who it is, and what does not change while its driver is loaded."""
+_STILL = (
+    *("name", "brand", "architecture", "serial", "board_part_number", "board_id", "minor_number", "vbios_version", "gsp_firmware_version", "inforom_image"),
+    *("pci", "memory_affinity", "compute_capability", "temperature_shutdown_c", "temperature_slowdown_c", "power_limit_default_mw", "power_limits_mw"),
+    *("clock_graphics_max_mhz", "clock_sm_max_mhz", "clock_memory_max_mhz", "pcie_generation_max", "pcie_width_max", "virtualization_mode"),
+)
+Kept: TypeAlias = dict[str, tuple[float, dict[str, Any]]]
+_kept: Kept = {}
+"""By UUID, when a card was asked and what it said."""
 FIELDS = {
     "temperature_memory_c": (82, 0),
     "energy_mj": (83, 0),
@@ -42,7 +54,9 @@ def snapshot(nvml: Any = None) -> dict[str, Any]:
 
     ``nvml`` is the binding; left out, the installed one is used. The library is shut down before this returns, so that nothing holds the device files.
     """
+    kept: Kept = {}
     if nvml is None:
+        kept = _kept
         try:
             nvml = importlib.import_module("pynvml")
         except ImportError as missing:
@@ -52,7 +66,7 @@ def snapshot(nvml: Any = None) -> dict[str, Any]:
     except nvml.NVMLError as error:
         return {"error": _error(error)}
     try:
-        return _all(nvml)
+        return _all(nvml, kept)
     finally:
         with _quiet(nvml):
             nvml.nvmlShutdown()
@@ -97,7 +111,7 @@ def _plain(value: Any) -> Any:
     return {name: _plain(getattr(value, name)) for name in names} if names else str(value)
 
 
-def _all(nvml: Any) -> dict[str, Any]:
+def _all(nvml: Any, kept: Kept) -> dict[str, Any]:
     count = _call(nvml, "nvmlDeviceGetCount")
     told: dict[str, Any] = {
         "driver_version": _call(nvml, "nvmlSystemGetDriverVersion"),
@@ -112,14 +126,19 @@ def _all(nvml: Any) -> dict[str, Any]:
         except nvml.NVMLError as error:
             told["gpus"].append({"index": index, **_error(error)})
             continue
-        told["gpus"].append({"index": index, **_gpu(nvml, handle)})
+        told["gpus"].append({"index": index, **_gpu(nvml, handle, kept)})
     return told
 
 
-def _gpu(nvml: Any, handle: Any) -> dict[str, Any]:
+def _gpu(nvml: Any, handle: Any, kept: Kept) -> dict[str, Any]:
     told: dict[str, Any] = {}
+    uuid, now = _call(nvml, "nvmlDeviceGetUUID", handle), time.monotonic()
+    at, known = kept.get(str(uuid), (float("-inf"), {}))
+    fresh = now - at >= SELDOM_S
     for key, name, arguments in _CALLS:
-        told[key] = _call(nvml, name, handle, *arguments)
+        told[key] = uuid if key == "uuid" else known[key] if key in known and not fresh else _call(nvml, name, handle, *arguments)
+    if fresh and isinstance(uuid, str):
+        kept[uuid] = (now, {name: told[name] for name in _STILL if _lasts(told[name])})
     told["memory"] = _memory(nvml, handle)
     told.update(_numbered(nvml, handle))
     told["fabric"] = _fabric(nvml, handle)
@@ -127,6 +146,11 @@ def _gpu(nvml: Any, handle: Any) -> dict[str, Any]:
     told["processes"] = _processes(nvml, handle)
     told["mig_devices"] = list(_instances(nvml, handle, told["mig_mode"]))
     return told
+
+
+def _lasts(value: Any) -> bool:
+    """True for an answer, and for the word that the card lacks it; another refusal may pass."""
+    return not isinstance(value, dict) or value.get("error", NOT_SUPPORTED) == NOT_SUPPORTED
 
 
 def _memory(nvml: Any, handle: Any) -> Any:

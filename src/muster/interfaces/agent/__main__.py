@@ -34,5 +34,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """The command `muster-agent`."""
     sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()

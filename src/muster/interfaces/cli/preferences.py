@@ -54,6 +54,13 @@ VARIABLES = (
     Variable("state", "MUSTER_STATE", "Where the agent keeps reports that wait, and its cursors."),
     Variable("root", "MUSTER_ROOT", "The root under which /sys and /proc are read, in a container.", "/", "agent, scan, record, doctor"),
     Variable("adapters", "MUSTER_ADAPTERS", "Adapters from outside the tree that are loaded, by name.", of="all"),
+    Variable("search", "MUSTER_SEARCH", "Further folders in which makers' tools and libraries are looked for, apart by colons."),
+    Variable("cadence", "MUSTER_CADENCE", "Seconds between two reads of what moves; left out: each source's own pace. Who is there is asked as rarely as ever."),
+    Variable("spool_mib", "MUSTER_SPOOL_MIB", "MiB of reports that wait at most.", "64"),
+    Variable("spool_hours", "MUSTER_SPOOL_HOURS", "Hours that a listing waits at most.", "24"),
+    Variable("spool_event_hours", "MUSTER_SPOOL_EVENT_HOURS", "Hours that an event waits at most.", "168"),
+    Variable("ring_mib", "MUSTER_RING_MIB", "MiB of captures kept on the node.", "64"),
+    Variable("ring_hours", "MUSTER_RING_HOURS", "Hours that a capture is kept on the node.", "168"),
     Variable("process_names", "MUSTER_PROCESS_NAMES", "1: names of processes on the cards are reported; they are left out otherwise.", "0"),
 )
 """What has no file: the agent runs where files of a person are none of its business."""
