@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TUTORIAL, FINDING = "docs/tutorial/from-nothing-to-a-roll.md", "docs/how-to/answer-a-finding.md"
 OFFLINE, VENDOR = "docs/how-to/read-a-capture-offline.md", "docs/how-to/add-a-vendor.md"
-PLACE = "/tmp/muster-tutorial"
+SITE, JOIN = "docs/tutorial/a-site-of-three-nodes.md", "docs/how-to/join-a-node.md"
+KEEP, UPGRADE = "docs/how-to/back-up-and-restore.md", "docs/how-to/upgrade.md"
+PLACE, SITE_PLACE = "/tmp/muster-tutorial", "/tmp/muster-site"
+INGEST = "7461"
+"""The port of reporters on the pages of a site; a free one is taken in its place."""
 MINUTES = "## 7. Silence"
 """The heading of the tutorial from which on nothing happens for minutes."""
 LEFT_OUT = "..."
@@ -34,7 +39,7 @@ PATIENCE_S, LONG_S = 20.0, 500.0
 
 BLOCK = re.compile(r"^```(?P<kind>console|sh)\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
 EXCERPT = re.compile(r"^```text\n(?P<body>\$ muster.*?)^```", re.MULTILINE | re.DOTALL)
-ID = re.compile(r"\b[cf]-[0-9a-f]{16}\b")
+ID = re.compile(r"\b[cf]-[0-9a-f]{16}\b|\bsha256:[0-9a-f]{64}\b|(?<=join_token.create  )\w{10}\b|^[a-z2-7]{10}(?=  )")
 MASKS = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
     (ID, "ID"),
@@ -98,9 +103,10 @@ def renewed(said: Sequence[str], printed: Sequence[str]) -> list[str]:
 class Session:
     """A shell's world: a folder of its own, and perhaps a server in it."""
 
-    def __init__(self, place: Path, cwd: Path, **variables: str) -> None:
-        self.place, self.cwd, self.ids = place, cwd, dict[str, str]()
+    def __init__(self, place: Path, cwd: Path, told: str = PLACE, **variables: str) -> None:
+        self.place, self.cwd, self.told, self.ids = place, cwd, told, {told: str(place)}
         self.server: subprocess.Popen[str] | None = None
+        self.agents: list[subprocess.Popen[bytes]] = []
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("MUSTER_", "XDG_"))}
         path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
         own = {"PATH": path, "HOME": str(place), "TMPDIR": str(place), "COLUMNS": "200", "PYTHONPATH": str(ROOT / "src")}
@@ -108,22 +114,39 @@ class Session:
 
     def run(self, command: str) -> list[str]:
         """What the command prints, line by line."""
-        for said, real in self.ids.items():
-            command = command.replace(said, real)
-        if command.startswith("muster server"):
+        command = self._real(command)
+        if re.match(r"muster server(?: --|$)", command):
             return self._serve(command)
         ran = subprocess.run(
             ["bash", "-c", command], cwd=self.cwd, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False
         )
-        return ran.stdout.replace(str(self.place), PLACE).splitlines()
+        return self._shown(ran.stdout).splitlines()
+
+    def _real(self, command: str) -> str:
+        for said, real in self.ids.items():
+            command = command.replace(said, real)
+        return command
+
+    def _shown(self, text: str) -> str:
+        for said in (self.told, INGEST):
+            text = text.replace(self.ids.get(said, said), said)
+        return text
+
+    def begin(self, line: str) -> None:
+        """What a shell block of a site's page leaves running: its server, and agents in the background."""
+        if line.startswith("muster server"):
+            self._serve(self._real(f"{line} --port 0"))
+        elif line.startswith("muster agent --machine") and line.endswith("&"):
+            words = [sys.executable, "-m", *self._real(line).removesuffix("&").split()]
+            self.agents.append(subprocess.Popen(words, cwd=self.cwd, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def _serve(self, command: str) -> list[str]:
         words = [sys.executable, "-m", *command.split()]
         self.server = subprocess.Popen(words, cwd=self.cwd, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         told: list[str] = []
         for line in self.server.stdout or ():
-            told.append(line.rstrip("\n").replace(str(self.place), PLACE))
-            if told[-1].startswith("muster: "):
+            told.append(self._shown(line.rstrip("\n")))
+            if told[-1].startswith("muster: reporters" if "--ingest-port" in command else "muster: "):
                 break
         return told
 
@@ -144,10 +167,11 @@ class Session:
             self.ids.update(zip(ID.findall(line), ID.findall(real), strict=False))
 
     def end(self) -> None:
-        """Stops the server."""
-        if self.server is not None:
-            self.server.terminate()
-            self.server.communicate(timeout=20)
+        """Stops the agents and the server."""
+        for each in (*self.agents, *([self.server] if self.server is not None else [])):
+            each.terminate()
+            each.communicate(timeout=20)
+        self.agents, self.server = [], None
 
 
 @dataclass(slots=True)
@@ -174,6 +198,7 @@ class Page:
                 for line in body.splitlines():
                     if line.startswith("muster agent --once"):
                         session.run(line)
+                    session.begin(line)
         self.text = "".join([*parts, self.text[place:]])
 
     def _console(self, body: str, session: Session, patience: float) -> str:
@@ -207,6 +232,26 @@ def with_server(place: Path, *, everything: bool) -> list[Page]:
     finally:
         session.end()
     return [tutorial, finding]
+
+
+def with_site(place: Path) -> list[Page]:
+    """The tutorial on a site, and the pages on looking after one, which go on where it ends."""
+    place.mkdir()
+    session, pages = Session(place, ROOT, SITE_PLACE), [Page(name) for name in (SITE, JOIN, KEEP, UPGRADE)]
+    site, join, keep, upgrade = pages
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        session.ids[INGEST] = str(free.getsockname()[1])
+    try:
+        site.play(session, PATIENCE_S, agents=True)
+        join.play(session, PATIENCE_S)
+        keep.play(session, PATIENCE_S, end="## Restore")
+        session.end()
+        keep.play(session, PATIENCE_S, begin="## Restore")
+        upgrade.play(session)
+    finally:
+        session.end()
+    return pages
 
 
 def without_server(place: Path) -> list[Page]:
@@ -245,7 +290,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1 if faults else 0
     place = Path(tempfile.mkdtemp(prefix="ex-"))
     try:
-        pages = [*without_server(place), *with_server(place, everything="--all" in arguments)]
+        pages = [*without_server(place), *with_server(place, everything="--all" in arguments), *with_site(place / "site")]
     finally:
         shutil.rmtree(place)
     for page in pages:

@@ -67,6 +67,8 @@ class Rates:
     """The server's wall clock leaps, and is put right within ten minutes."""
     upgrade: float = 0.0
     """A new driver rolls over the site."""
+    hang_all: float = 0.0
+    """The driver of every node hangs at once."""
     # of reports
     lost: float = 0.0
     """The report, or its answer, is lost on the way."""
@@ -107,6 +109,7 @@ PUBLISHED = Rates(
     server_dies=1 / 24,
     server_clock=1 / (7 * 24),
     upgrade=1 / (7 * 24),
+    hang_all=1 / (365 * 24),
     lost=0.001,
     doubled=0.001,
     late=0.001,
@@ -117,7 +120,7 @@ PUBLISHED = Rates(
 
 BUSY = Rates(
     replace=0.02, hang=0.02, recut=0.05, crash=0.15, agent_dies=0.2, move=0.2, swap=0.1, shelve=0.2, mute=0.2, disk_full=0.1, clock=0.1, renamed=0.05,
-    stand_in=0.1, cut_10m=0.2, cut_1h=0.05, site_cut=0.1, server_full=0.1, server_dies=0.3, server_clock=0.1, upgrade=0.1,
+    stand_in=0.1, cut_10m=0.2, cut_1h=0.05, site_cut=0.1, server_full=0.1, server_dies=0.3, server_clock=0.1, upgrade=0.1, hang_all=0.03,
     lost=0.02, doubled=0.05, late=0.03, replayed=0.02, forged=0.002,
 )  # fmt: skip
 """A site on which everything happens: a few nodes and hours see each kind."""

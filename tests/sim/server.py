@@ -8,11 +8,11 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from muster.domain.model.access import Scope, Speaker
+from muster.domain.model.access import Reach, Scope, Speaker
 from muster.domain.model.errors import MusterError, Unavailable
 from muster.domain.model.policy import Policy
 from muster.services.inventory import Inventory
-from muster.spi.store import Batch, FindingRow, Loaded, RegionRows, RollWriter
+from muster.spi.store import Batch, FindingRow, Loaded, RegionRows
 from muster.store import Store, open_store
 from muster.wire.report import ActDoc, AnswerDoc
 from muster.wiring.clock import SteadyClock
@@ -21,7 +21,7 @@ POLICY = Policy(known_vendors=frozenset({"10de"}))
 NAME = "roll.sqlite"
 FRAMES = 400
 """A commit that is cut short is cut after at most so many hundred steps of the database's machine."""
-_SOMEBODY = Speaker(reporter="", scope=Scope(), until=0.0)
+_SOMEBODY = Speaker(reporter="", scope=Scope(reach=Reach.CLUSTER), until=0.0)
 
 
 class Killed(Exception):
@@ -93,10 +93,11 @@ class Server:
             self.writer = Mortal(self.store, self._random, self._rate, self._cut_short if self._folder else None)
             try:
                 self.inventory = Inventory(self.writer, POLICY, self.now, quiet=POLICY.stale_floor if self.deaths else 0.0)
-                return
             except (Killed, Unavailable):
                 self.deaths += 1
                 self._reopen()
+            else:
+                return
 
     @property
     def now(self) -> float:
@@ -170,7 +171,7 @@ class Server:
     def _cut_short(self, store: Store) -> None:
         """The next commit ends at some step of it, and with it the process."""
         left = self._random.randrange(1, FRAMES)
-        writer = store.connections.writer  # type: ignore[attr-defined]  # the file's own connection
+        writer = vars(store.connections)["writer"]
 
         def step() -> int:
             nonlocal left
@@ -185,7 +186,7 @@ class Server:
     def set_full(self, *, full: bool) -> None:
         """Its disk fills up, or has room again: the database may not take one more page."""
         self.full = full
-        writer = self.store.connections.writer  # type: ignore[attr-defined]  # the file's own connection
+        writer = vars(self.store.connections)["writer"]
         pages = writer.execute("PRAGMA page_count").fetchone()[0]
         writer.execute(f"PRAGMA max_page_count={pages if full else 2**32 - 2}").fetchone()
 

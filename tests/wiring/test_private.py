@@ -37,7 +37,7 @@ def test_what_cannot_be_written_or_read_says_so(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="cannot be read"):
         secret(tmp_path)
     write_over(tmp_path / "open", b"", 0o640)
-    with pytest.raises(Unavailable, match="chmod 600|may be read by others"):
+    with pytest.raises(Unavailable, match=r"chmod 600|may be read by others"):
         secret(tmp_path / "open")
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -105,13 +106,28 @@ class Inventory:
             raise
         except MusterError as error:
             return error
+        except BaseException:
+            self._lost = True  # what was gathered of it is not whole
+            raise
 
     def report(self, doc: ReportDoc, now: float) -> AnswerDoc:
         """Takes a report: applied, a duplicate of one taken before, or refused because its number was used for other words."""
         self._ready(now)
-        answer = self._report(sound(doc), now)
+        with self._whole():
+            answer = self._report(sound(doc), now)
         self._commit(now)
         return answer
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What ends by anything but an error of ours is not whole: all is read again before the next."""
+        try:
+            yield
+        except MusterError:
+            raise
+        except BaseException:
+            self._lost = True
+            raise
 
     def act(self, doc: ActDoc, now: float, *, dry_run: bool = False) -> list[str]:
         """Takes an operator's word; returns the ids of the cards it changed. With ``dry_run`` those that it would change, and nothing is kept.

@@ -17,7 +17,7 @@ from muster.domain.model.policy import Policy
 from muster.services.journal import entry
 from muster.spi.store import RollWriter
 
-ROOM = 20_000
+ROOM = 6_000
 """So many words and cards of all parts together are held in memory; what is beyond is read again when it is needed."""
 _SITE = msgspec.msgpack.Decoder(Site)
 

@@ -44,8 +44,8 @@ class ServerSettings(BaseSettings):
         None, ge=0, le=65535, description="Port for reporters; 0 takes any free one. Left out: 7461 beyond loopback, and none on loopback alone."
     )
     ingest_connections: int = Field(20_000, ge=1, le=1_000_000, description="Connections of reporters that may be open at once.")
-    door: Literal["inside", "apart"] = Field("inside", description="The API in the writer's process, or in one of its own: on a large site neither slows the other.")
-    database: str = Field("", repr=False, description="URL of a PostgreSQL database for the store: postgresql://USER@HOST/NAME; left out: a file in the state folder.")
+    door: Literal["inside", "apart"] = Field("inside", description="The API in the writer's process, or in one of its own, for large sites.")
+    database: str = Field("", repr=False, description="URL of a PostgreSQL database for the store; left out: a file in the state folder.")
     names: Words = Field((), description="Names under which the server is reached beside its machine's own: it answers to no others.")
     tls_certificate: Path | None = Field(None, description="Certificate of your own, PEM with its chain; left out: the server makes one by its own authority.")
     tls_key: Path | None = Field(None, description="Key of that certificate, PEM, readable by the server's user alone.")

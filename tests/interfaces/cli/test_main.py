@@ -127,6 +127,19 @@ def test_settings_of_the_client(alone: Muster, tmp_path: Path, monkeypatch: pyte
     assert str(file) in alone("config", "path").out.splitlines()
 
 
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:s3cret@h/roll", "postgresql://u:s3cret:@%40@h:5/roll?a=b", "postgresql://u@h/roll?password=s3cret&sslmode=require"]
+)
+def test_the_password_of_the_database_is_not_shown(alone: Muster, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("MUSTER_DATABASE", url)
+
+    shown = [row["value"] for row in json.loads(alone("config").out)["items"] if row["setting"] == "database"]
+    assert len(shown) == 1
+    assert shown[0].startswith("postgresql://u")
+    assert "(set)" in shown[0]
+    assert "s3cret" not in shown[0]
+
+
 @pytest.mark.parametrize("text", ["timeout = 0", "timeout = 'soon'", "colour = 1", "= 1"])
 def test_a_settings_file_that_does_not_fit_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "muster" / "config.toml"

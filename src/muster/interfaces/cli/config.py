@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from muster.interfaces.cli.exits import OK
 from muster.interfaces.cli.output import check_form, render, write
 from muster.interfaces.cli.preferences import PREFERENCES, VARIABLES, files, preferred
 
+_PASSWORD = re.compile(r"(?<=[?&]password=)[^&]+")
 _COLUMNS = (field("OF", "of"), field("SETTING", "setting", name=True), field("VALUE", "value"), field("FROM", "from"), field("ABOUT", "about", wide=True))
 
 
@@ -76,4 +78,13 @@ def _of_server() -> Iterator[dict[str, Any]]:
     for name, about in ServerSettings.model_fields.items():
         variable = f"MUSTER_{name.upper()}"
         origin = variable if os.environ.get(variable) else str(file) if name in told else "default"
-        yield _row("server", name, getattr(settings, name), origin, about.description or "")
+        value = getattr(settings, name)
+        yield _row("server", name, value if about.repr else _without_password(value), origin, about.description or "")
+
+
+def _without_password(url: str) -> str:
+    """The URL as it may be shown: whoever looks over a shoulder, or reads a ticket with this list in it, is not to have the database."""
+    user, at, rest = url.rpartition("@")
+    scheme, slashes, name = user.rpartition("//")
+    shown = f"{scheme}{slashes}{name.partition(':')[0]}:(set){at}{rest}" if at and ":" in name else url
+    return _PASSWORD.sub("(set)", shown)

@@ -55,7 +55,7 @@ VARIABLES = (
     Variable("root", "MUSTER_ROOT", "The root under which /sys and /proc are read, in a container.", "/", "agent, scan, record, doctor"),
     Variable("adapters", "MUSTER_ADAPTERS", "Adapters from outside the tree that are loaded, by name.", of="all"),
     Variable("search", "MUSTER_SEARCH", "Further folders in which makers' tools and libraries are looked for, apart by colons."),
-    Variable("cadence", "MUSTER_CADENCE", "Seconds between two reads of what moves; left out: each source's own pace. Who is there is asked as rarely as ever."),
+    Variable("cadence", "MUSTER_CADENCE", "Seconds between two reads of what moves; left out: each source's own pace."),
     Variable("spool_mib", "MUSTER_SPOOL_MIB", "MiB of reports that wait at most.", "64"),
     Variable("spool_hours", "MUSTER_SPOOL_HOURS", "Hours that a listing waits at most.", "24"),
     Variable("spool_event_hours", "MUSTER_SPOOL_EVENT_HOURS", "Hours that an event waits at most.", "168"),

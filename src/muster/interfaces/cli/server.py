@@ -39,7 +39,7 @@ class _Server(click.Group):
 @click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="Settings file; left out: MUSTER_CONFIG, else the usual places.")
 @click.option("--host", metavar="ADDRESS", help="Address to listen on; beyond loopback with TLS and tokens.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Port to listen on; 0 takes any free one.")
-@click.option("--ingest-port", type=click.IntRange(0, 65535), metavar="PORT", help="Port for reporters; 0 takes any free one. Beyond loopback 7461 when left out.")
+@click.option("--ingest-port", type=click.IntRange(0, 65535), metavar="PORT", help="Port for reporters; 0 takes any free one. Left out: 7461, beyond loopback.")
 @click.option("--door", "door_", type=click.Choice(["inside", "apart"]), help="The API in this process, or in one of its own.")
 @click.option("--state", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the store.")
 @click.option("--runtime", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the socket and of the file by which clients find the server.")

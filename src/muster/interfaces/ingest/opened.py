@@ -10,6 +10,7 @@ from muster.interfaces.ingest.limits import Limits
 from muster.interfaces.ingest.listener import Ingest
 from muster.interfaces.ingest.meters import Meters, Spread
 from muster.spi.access import Gate, Intake
+from muster.wiring.server import running_version
 from muster.wiring.settings import ServerSettings
 
 
@@ -23,7 +24,7 @@ class Reporters(Ingest):
 
 def reporters(gate: Gate, intake: Intake, clock: Callable[[], float], context: ssl.SSLContext | None, settings: ServerSettings) -> Reporters:
     """The door on these, within the bounds of the settings."""
-    return Reporters(gate, intake, clock, context, Limits(connections=settings.ingest_connections))
+    return Reporters(gate, intake, clock, context, Limits(connections=settings.ingest_connections), version=running_version())
 
 
 def figures(meters: Meters) -> dict[str, float]:

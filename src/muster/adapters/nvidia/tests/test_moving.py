@@ -81,7 +81,13 @@ def test_where_it_answers_it_says_the_same(cards: list[dict[str, Any]], data: st
         assert {**before, **{key: Known(value) for key, value in numbers.items()}} == now
 
 
-PLAIN = {"name": "Stand-in", "temperature_c": 44, "power_usage_mw": 61_500, "power_limit_enforced_mw": 400_000, "memory": {"total": 8 * 2**30, "used": 5, "free": 7}}
+PLAIN = {
+    "name": "Stand-in",
+    "temperature_c": 44,
+    "power_usage_mw": 61_500,
+    "power_limit_enforced_mw": 400_000,
+    "memory": {"total": 8 * 2**30, "used": 5, "free": 7},
+}
 
 
 def test_plain_numbers_go_the_short_way() -> None:
@@ -94,7 +100,13 @@ def test_plain_numbers_go_the_short_way() -> None:
 
 @pytest.mark.parametrize(
     "odd",
-    [{"temperature_c": 999}, {"power_usage_mw": 900_000}, {"memory": {"total": 8, "used": 2**63, "free": 0}}, {"mig_devices": [{"index": 0}]}, {"error": 15, "name": "lost"}],
+    [
+        {"temperature_c": 999},
+        {"power_usage_mw": 900_000},
+        {"memory": {"total": 8, "used": 2**63, "free": 0}},
+        {"mig_devices": [{"index": 0}]},
+        {"error": 15, "name": "lost"},
+    ],
 )
 def test_what_is_not_plain_goes_the_long_way(odd: dict[str, Any]) -> None:
     assert nvml(snapshot([PLAIN, {**PLAIN, **odd}])) is None

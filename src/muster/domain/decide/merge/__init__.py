@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from muster.domain.decide.merge.naming import known_names, names_of
+from muster.domain.decide.merge.region import Entry, Merged, Region, Roll
 from muster.domain.decide.merge.rest import at_rest, next_due
-from muster.domain.decide.merge.roll import Entry, Merged, Region, Roll, known_names, merge, names_of, restore, tick
+from muster.domain.decide.merge.roll import merge, restore, tick
 
 __all__ = ["Entry", "Merged", "Region", "Roll", "at_rest", "known_names", "merge", "names_of", "next_due", "restore", "tick"]

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one step changed: records, history, findings and samples, from the states before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from muster.domain.decide.essence import essence
+from muster.domain.decide.merge.findings import findings
+from muster.domain.decide.merge.match import Point
+from muster.domain.decide.merge.record import aside, card_record, measured_words, node_record, source_record
+from muster.domain.decide.merge.region import Merged, Roll
+from muster.domain.decide.merge.state import Card, Site
+from muster.domain.decide.merge.words import said_at
+from muster.domain.model.policy import Policy
+from muster.domain.model.roll import Act, Again, CardRecord, Listing, Sample, Word
+
+
+def difference(
+    old: Site, new: Site, policy: Policy, now: float, *, whole: bool, rewrite: bool, known: Mapping[str, CardRecord] | None
+) -> tuple[Merged, dict[str, CardRecord]]:
+    """What changed, and the records of all cards. ``known`` are those of ``old`` where they are at hand."""
+    was: Mapping[str, CardRecord] = {}
+    if not whole:
+        set_aside = aside(old, now) if known is None else frozenset()
+        was = known if known is not None else {i: card_record(old, c, policy, now, set_aside) for i, c in old.cards.items()}
+    views = aside(new, now)
+    is_now = {i: card_record(new, c, policy, now, views) for i, c in new.cards.items()}
+    cards = tuple(r for i, r in is_now.items() if was.get(i) != r)
+    before = {c.id for card in old.cards.values() for c in card.history}
+    changes = {c.id: c for card in new.cards.values() for c in card.history}
+    superseded = tuple(sorted(before - changes.keys()))
+    fresh = tuple(sorted((c for i, c in changes.items() if i not in before), key=lambda c: (c.at, c.subject)))
+    vanished = tuple(sorted(i for i in old.cards if i not in new.cards and i not in new.gone))
+    gone = {i: new.gone[i] for i in new.gone if old.gone.get(i) != new.gone[i]}
+    rebound = tuple(r.id for r in cards) if rewrite else ()
+    merged = Merged(
+        roll=Roll(),
+        cards=cards,
+        gone=gone,
+        nodes=tuple(
+            r for i, n in new.nodes.items() if (r := node_record(n, new)) != (node_record(old.nodes[i], old) if i in old.nodes and not whole else None)
+        ),
+        sources=tuple(s for p in new.speakers if (s := source_record(new, p)) != (source_record(old, p) if p in old.speakers and not whole else None)),
+        samples=tuple(each for i in rebound for each in _all_samples(new, new.cards[i])),
+        rebound=rebound,
+        nodes_gone=tuple(sorted(old.nodes.keys() - new.nodes.keys())),
+        sources_gone=tuple(sorted(old.speakers.keys() - new.speakers.keys())),
+        vanished=vanished,
+        changes=fresh,
+        superseded=superseded,
+        findings=tuple(findings(new, now, policy)),
+        news=bool(rewrite or fresh or superseded or vanished or gone) or any(c.id not in was or essence(was[c.id]) != essence(c) for c in cards),
+    )
+    return merged, is_now
+
+
+def samples(site: Site, points: Sequence[Point], said: Listing | Act | Again) -> tuple[Sample, ...]:
+    """What one listing measured, bound to its subjects, late or not."""
+    cards = {piece.id: card.id for card in site.cards.values() for piece in (*card.devices, *card.partitions)} | {i: i for i in site.cards}
+    found: list[Sample] = []
+    for point in points:
+        card = cards.get(point.owner.id)
+        if card is None:
+            continue
+        number = float(point.value) if isinstance(point.value, int | float) and not isinstance(point.value, bool) else None
+        word = point.owner.voices.get(point.place, {}).get(point.key) or Word(value=point.value, at=said.at)
+        node, source = point.place
+        found.append(
+            Sample(subject=point.owner.id, card=card, node=node, source=source, key=point.key, at=said.at, value=number, word=word, reading=point.reading)
+        )
+    return tuple(found)
+
+
+def _all_samples(site: Site, card: Card) -> list[Sample]:
+    """The current gauges and counters of a card, to be written anew; they are no new points of the roll-ups."""
+    return [
+        Sample(subject=subject, card=card.id, node=node, source=source, key=key, at=said_at(word), value=None, word=word, rollup=False)
+        for (subject, node, source, key), word in measured_words(site, card).items()
+    ]
