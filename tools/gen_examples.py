@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 TUTORIAL, FINDING = "docs/tutorial/from-nothing-to-a-roll.md", "docs/how-to/answer-a-finding.md"
@@ -39,9 +40,10 @@ PATIENCE_S, LONG_S = 20.0, 500.0
 
 BLOCK = re.compile(r"^```(?P<kind>console|sh)\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
 EXCERPT = re.compile(r"^```text\n(?P<body>\$ muster.*?)^```", re.MULTILINE | re.DOTALL)
-ID = re.compile(r"\b[cf]-[0-9a-f]{16}\b|\bsha256:[0-9a-f]{64}\b|(?<=join_token.create  )\w{10}\b|^[a-z2-7]{10}(?=  )")
+ID = re.compile(r"\b[cf]-[0-9a-f]{16}\b|\bsha256:[0-9a-f]{64}\b|^[a-z2-7]{10}(?= )")
 MASKS = (
-    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC|\b\d{8}T\d{6}Z"), "TIME"),
+    (re.compile(r"\d+(\.\d+)? [KM]iB(?=, schema)"), "SIZE"),
     (ID, "ID"),
     (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
     (re.compile(r"(?<![\w.])\d+(ms|s|m|h|d)(?![\w/])"), "AGE"),
@@ -168,7 +170,8 @@ class Session:
 
     def end(self) -> None:
         """Stops the agents and the server."""
-        for each in (*self.agents, *([self.server] if self.server is not None else [])):
+        running: list[subprocess.Popen[Any]] = [*self.agents, *([self.server] if self.server is not None else [])]
+        for each in running:
             each.terminate()
             each.communicate(timeout=20)
         self.agents, self.server = [], None

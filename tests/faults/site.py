@@ -142,6 +142,18 @@ class Server:
         finally:
             connection.close()
 
+    def post(self, body: bytes) -> tuple[int, bytes]:
+        """Posts a report as an agent of this machine does."""
+        connection = http.client.HTTPConnection("muster", timeout=30)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        try:
+            connection.sock.connect(str(self.runtime / "muster.sock"))
+            connection.request("POST", "/api/v1/reports", body, {"content-type": "application/msgpack"})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
     def get(self, path: str) -> Any:
         """What it answers; it must."""
         status, found = self.ask(f"/api/v1/{path}")

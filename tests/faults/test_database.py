@@ -18,15 +18,19 @@ from tests.faults.test_server_killed import Operator, at_work, heard, settled
 from tests.faults.voices import Said, Voice, replayed, voices, whole
 from tests.postgres import Postgres, new_folder
 
+from muster.wire.report import pack
+
 Answers = Callable[[Said], bool]
 
 
 def later(voice: Voice, *, patience: float = 40.0, words: str = "") -> Said:
-    """Posts what was said last until it is answered 503, which asks to come back."""
+    """Posts the next report until it is answered 503, which asks to come back. It is under way from then on."""
+    body = voice.pending = voice.pending or pack(voice.report(voice.sequence + 1))
 
     def tried() -> Said | None:
-        said = voice.post(voice.said[voice.sequence])
-        return said if said.status == 503 and words in said.detail else None
+        said = voice.post(body)
+        assert said.status == 503, said
+        return said if words in said.detail else None
 
     said: Said = until(tried, f"a 503 that says {words!r}", patience)
     assert said.retry > 0

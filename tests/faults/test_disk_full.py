@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.faults.agents import MACHINE, agent_of, joined
-from tests.faults.site import server, until
+from tests.faults.site import Server, server, until
 from tests.faults.voices import Said, Voice, replayed, voices, whole
 
 from muster.wire.report import CaptureDoc, pack
@@ -40,6 +41,16 @@ def filled(voice: Voice) -> Said:
         voice.sequence += 1
         voice.said[voice.sequence] = body
     raise AssertionError("the disk was never full")
+
+
+def begun(site: Server) -> subprocess.Popen[bytes]:
+    """Starts it, and returns when it answers or has ended."""
+    site.begin()
+    process = site.process
+    assert process is not None
+    told = site.runtime / "server.json"
+    until(lambda: process.poll() is not None or (told.exists() and str(process.pid) in told.read_text()), "it answers or ends")
+    return process
 
 
 @pytest.mark.slow
@@ -91,20 +102,18 @@ def test_the_server_is_killed_and_started_on_a_full_disk(tmp_path: Path, small_d
         with (disk / "last").open("wb") as file:
             left = shutil.disk_usage(disk).free
             file.write(bytes(left))
-        site.begin()
-        assert site.process is not None
-        time.sleep(4)
-        if site.process.poll() is not None:
-            assert site.process.returncode == 6, site.log[-2000:]
-            assert "disk is full" in site.log
+        process = begun(site)
+        ended = process.poll() is not None
+        if ended:
+            assert process.returncode == 6, site.log[-2000:]
+            assert "No space left" in site.log or "disk is full" in site.log
             assert "Traceback" not in site.log
         else:
             assert "disk is full" in site.ready()
-        ended = site.process.poll() is not None
         ballast.unlink()
         if ended:
-            site.begin()
-        until(lambda: (site.runtime / "server.json").exists() and not site.ready(), "it is well again")
+            site.start()
+        until(lambda: not site.ready(), "it is well again")
         voice.say()
         replayed(voice)
         whole(site, voice)

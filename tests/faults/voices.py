@@ -97,13 +97,14 @@ class Voice:
     """Acknowledged as duplicates: their first answer was lost."""
     key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
     cadence: float = 10.0
+    given: Way | None = None
+    """A connection that is there already."""
 
     def __post_init__(self) -> None:
         self.node = node_doc(self.name)
         self.serial = self.serial or f"SN-{self.name}"
         self.mark = fingerprint(self.pem)
-        context = ssl.create_default_context(cadata=self.pem.decode())
-        self.way = Way(self.port, context)
+        self.way = self.given or Way(self.port, ssl.create_default_context(cadata=self.pem.decode()))
 
     def _signed(self, path: str, asking: Asking) -> bytes:
         body = packed(asking)

@@ -54,6 +54,7 @@ class Agent:
             self.refused += self.delivery.refused
         self.born, self.boots = machine.lives, machine.boots
         self._rounds = self._minted = 0
+        self.stands_by = False
         node = NodeDoc(name=machine.name, machine_id=machine.machine_id, system=machine.system)
         who = Identity(node=node, boot_id=boot(machine), agent_version="1.0", reporter_name=machine.reporter)
         self.spool = Spool(self._folder)
@@ -74,8 +75,10 @@ class Agent:
         (FULL.add if full else FULL.discard)(self._folder)
 
     def say(self, rounds: list[Round]) -> list[ReportDoc]:
-        """Makes the reports of a round and puts them into the spool."""
+        """Makes the reports of a round and puts them into the spool. That a source stands by is said once."""
         self._rounds += 1
+        stood, self.stands_by = self.stands_by, any(each.standing_by for each in rounds)
+        rounds[:] = [each for each in rounds if not (each.standing_by and stood)]
         itself = AgentDoc(spool_reports=len(self.spool), spool_bytes=self.spool.size) if self._rounds % SPEAKS_OF_ITSELF == 0 else None
         made = self.reports.build([each.heard for each in rounds], [], [], itself)
         for each in made:

@@ -138,8 +138,8 @@ class Look:
                 yield f"{finding.kind}: {finding.about}"
         for board in self.world.boards:
             if board.last in calm:
-                want = board.node is None and not board.said and board.slot not in self.world.inside[board.last] and board.uuid in self.by_uuid
-                if found[board.number] != want:
+                want = board.node is None and not board.said and not board.followed and board.uuid in self.by_uuid
+                if found[board.number] != want and not (board.followed and board.slot not in self.world.inside[board.last]):
                     yield f"board {board.number} of m{board.last}: card_missing is {'not ' if want else ''}found; it is {self.by_uuid[board.uuid][0].presence}"
 
     def _of_site(self, rows: list[FindingRow]) -> Iterator[str]:

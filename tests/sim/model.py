@@ -127,7 +127,7 @@ class Model:
         if now - machine.changed < settled:
             return False
         found = [self.told[machine.number, source] for source in self.sources(machine)]
-        return all(each.version == machine.version and each.words >= 3 and now - each.at < 600 for each in found)
+        return all(each.standing_by or (each.version == machine.version and each.words >= 3 and now - each.at < 600) for each in found)
 
 
 def _key(doc: ReportDoc) -> Key:

@@ -17,7 +17,8 @@ SHARED_BY = 4
 
 @dataclass
 class Board:
-    """A card as it physically is. ``been`` is where it has been, in order; ``cut`` how many partitions it is in; ``said`` an operator's last word on it."""
+    """A card as it physically is. ``been`` is where it has been, in order; ``cut`` how many partitions it is in; ``said`` an operator's last word on it;
+    ``followed``: another was in its place since."""
 
     number: int
     serial: str
@@ -27,6 +28,7 @@ class Board:
     """The machine that it is or was in."""
     cut: int = 0
     said: str = ""
+    followed: bool = False
     been: list[int] = field(default_factory=list)
 
     @property
@@ -37,7 +39,7 @@ class Board:
         if node is None:
             self.node = None
             return
-        self.node, self.slot, self.last, self.said = node, slot, node, ""
+        self.node, self.slot, self.last, self.said, self.followed = node, slot, node, "", False
         if not self.been or self.been[-1] != node:
             self.been.append(node)
 
@@ -135,6 +137,8 @@ class World:
     def put(self, board: Board, machine: Machine, slot: int) -> None:
         """Puts a board into a slot, from wherever it is."""
         self.take(board)
+        for other in self.boards:
+            other.followed = other.followed or (other.node is None and (other.last, other.slot) == (machine.number, slot))
         board.put(machine.number, slot)
         self.inside[machine.number][slot] = board
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.interfaces.api.fleet import small
 
 from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, Unavailable
@@ -102,6 +103,18 @@ def test_a_second_server_on_the_same_store_reads_and_does_not_write(server: Serv
         assert ask(other, "/api/v1/reports", pack(told))["status"] == 503
         assert ask(other, "/readyz")["status"] == 503
     assert ask(server, "/readyz")["status"] == "ok"
+
+
+def test_who_waits_for_the_store_says_so_and_says_when_it_writes(settings: ServerSettings, tmp_path: Path) -> None:
+    with capture_logs() as said, contextlib.ExitStack() as held:
+        with Server(settings, build):
+            other = held.enter_context(Server(settings.model_copy(update={"runtime": tmp_path / "other"}), build))
+        end = time.monotonic() + 20
+        while ask(other, "/readyz")["status"] != "ok" and time.monotonic() < end:
+            time.sleep(0.1)
+    told = [each["event"] for each in said if each["event"].startswith("this server")]
+
+    assert told == ["this server only reads", "this server writes from now on"]
 
 
 def test_a_second_server_on_the_same_socket_is_refused(server: Server, settings: ServerSettings, tmp_path: Path) -> None:

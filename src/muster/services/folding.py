@@ -183,17 +183,17 @@ class Folding:
         repeat = row.facts == source.facts and not merged.news
         if merged.news:
             self._unsettle(part, source)
-        source.bounds = known.bounds(numbers.size, columns, self._watched(source, columns))
+        compared = frozenset(key for _, _, key, _ in columns if key in self._policy.compare)
+        source.bounds = known.bounds(numbers.size, columns, compared, self._watched(source, compared))
         source.bounds.whole = source.bounds.whole and whole
         source.steady = repeat and not late and source.bounds.whole and not word.standing_by and at_rest(site, row.received_at, self._policy)
         if not late:
             source.facts, source.at, source.again_at, source.whole_at = row.facts, word.at, None, word.at
             source.took(numbers)
 
-    def _watched(self, source: Source, columns: Iterable[tuple[str, str, str, int]]) -> bool:
-        """True when another source of the part may be held to a number of this one."""
-        others = any(each is not source for each in self.sources.of(source.region))
-        return others and any(key in self._policy.compare for _, _, key, _ in columns)
+    def _watched(self, source: Source, compared: frozenset[str]) -> bool:
+        """True when another source of the part tells an attribute that this one's are held to."""
+        return bool(compared) and any(each is not source and each.bounds.compared & compared for each in self.sources.of(source.region))
 
     def _lay(self, source: Source, columns: tuple[tuple[str, str, str, int], ...], row: Heard) -> None:
         if not source.place[0]:

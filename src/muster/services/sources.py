@@ -38,6 +38,7 @@ class _Kept(msgspec.Struct):
     counters: bytes
     watched: bool
     whole: bool
+    compared: list[str] = []
 
 
 @dataclass(slots=True)
@@ -51,10 +52,13 @@ class Bounds:
     """Some of them are held to another source's."""
     whole: bool = False
     """Every number has its place on a card or part: only then they can go without the facts."""
+    compared: frozenset[str] = frozenset()
+    """Attributes among them in which sources are held to each other."""
 
     def packed(self) -> bytes:
         """As the store keeps them."""
-        return msgspec.msgpack.encode(_Kept(self.low.tobytes(), self.high.tobytes(), self.counters.tobytes(), self.watched, self.whole))
+        kept = _Kept(self.low.tobytes(), self.high.tobytes(), self.counters.tobytes(), self.watched, self.whole, sorted(self.compared))
+        return msgspec.msgpack.encode(kept)
 
     @classmethod
     def of(cls, told: bytes) -> Bounds:
@@ -62,7 +66,8 @@ class Bounds:
         if not told:
             return cls()
         kept = msgspec.msgpack.decode(told, type=_Kept)
-        return cls(np.frombuffer(kept.low), np.frombuffer(kept.high), np.frombuffer(kept.counters, dtype=np.bool_), kept.watched, kept.whole)
+        counters = np.frombuffer(kept.counters, dtype=np.bool_)
+        return cls(np.frombuffer(kept.low), np.frombuffer(kept.high), counters, kept.watched, kept.whole, frozenset(kept.compared))
 
 
 @dataclass(slots=True)
@@ -129,7 +134,7 @@ def places(facts: FactsDoc, told: Sequence[Observation]) -> dict[int, int]:
     return found
 
 
-def bounds(width: int, columns: Iterable[tuple[str, str, str, int]], watched: bool) -> Bounds:
+def bounds(width: int, columns: Iterable[tuple[str, str, str, int]], compared: frozenset[str], watched: bool) -> Bounds:
     """Bounds of the numbers in these columns: the range of each attribute in the dictionary."""
     low, high = np.full(width, -np.inf), np.full(width, np.inf)
     counters, bound = np.zeros(width, dtype=np.bool_), np.zeros(width, dtype=np.bool_)
@@ -139,7 +144,7 @@ def bounds(width: int, columns: Iterable[tuple[str, str, str, int]], watched: bo
         counters[place] = entry.kind is Kind.COUNTER
         low[place] = max(low[place], entry.low if entry.low is not None else -np.inf)
         high[place] = min(high[place], entry.high if entry.high is not None else np.inf)
-    return Bounds(low, high, counters, watched, bool(bound.all()))
+    return Bounds(low, high, counters, watched, bool(bound.all()), compared)
 
 
 def columns(samples: Iterable[Sample], where: Mapping[int, int]) -> tuple[tuple[tuple[str, str, str, int], ...], bool]:

@@ -160,7 +160,7 @@ class Gauges:
         each(session, _PLACE, (_blank(seat, batch.regions.get(str(seat.meta.slot), "")) for _, seat in plan.layouts))
         if plan.left:
             joins = dict(session.execute(_JOINS).fetchall())
-            series.write(session, [_word(left, joins) for left in plan.left])
+            series.left(session, [_word(left, joins) for left in plan.left])
 
     def _said(self, plan: Plan, scratch: Scratch) -> Iterator[dict[str, Any]]:
         last = {seat.meta.slot: index for index, seat in enumerate(plan.seats)}

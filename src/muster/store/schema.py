@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text, UniqueConstraint, text
+from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text, UniqueConstraint, false, text
 
 HEAD = "0004"
 """The revision that these tables stand for."""
@@ -242,6 +242,7 @@ current = Table(
     _text("card"),
     _time("at"),
     Column("live", Boolean, nullable=False),
+    Column("light", Boolean, nullable=False, server_default=false()),
     _time("changed_at"),
     _text("said"),
     _time("value_at", maybe=True),

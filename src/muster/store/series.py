@@ -21,33 +21,40 @@ _SERIES = [current.c[name] for name in ("subject", "node", "source", "key")]
 _MINE = and_(*(column == bindparam(column.name) for column in _SERIES))
 
 
+def left(session: Session, samples: Sequence[Sample]) -> None:
+    """Brings in the last numbers of sources that tell them no more. They moved without merge, which knows older ones."""
+    each(session, _NEWEST, [_row(sample, light=True) for sample in samples])
+
+
 def write(session: Session, samples: Sequence[Sample]) -> None:
     """Brings samples in, in any order of time: the newest is current, each counts in its own minute.
 
     Those that are no roll-up count in no minute: they did so before. A passing absence leaves a newer value standing than it came with.
     """
-    each(session, _NEWEST, [_row(_carried(session, sample)) for sample in samples if not sample.rollup])
+    each(session, _NEWEST, [_carried(session, sample) for sample in samples if not sample.rollup])
     rows = [_row(sample) for sample in samples if sample.rollup]
     numbers = [row for row in rows if row["value"] is not None]
     each(session, _NEWEST, numbers)
     each(session, _NUMBER, numbers)
     for sample in samples:
         if sample.rollup and sample.value is None:
-            row = _row(_carried(session, sample))
+            row = _carried(session, sample)
             session.execute(_NEWEST, row)
             session.execute(_NEWS, row)
 
 
-def _carried(session: Session, sample: Sample) -> Sample:
-    """The sample with the value that the series has, where its own is older and it is no absence for good: numbers move on without merge."""
+def _carried(session: Session, sample: Sample) -> dict[str, Any]:
+    """The row of the sample, with the value that the series has where its own is older and it is no absence for good: numbers move on without merge."""
     word = sample.word
     if word.why is not None and not word.why.passing:
-        return sample
+        return _row(sample)
     known = session.execute(_KNOWN, {name: getattr(sample, name) for name in ("subject", "node", "source", "key")}).fetchone()
     if known is None or known[1] is None or (word.at is not None and word.at >= known[1]):
-        return sample
+        return _row(sample)
+    if known[1] > sample.at and (sample.rollup or not known[2]):
+        return _row(sample)
     newer = replace(word, value=mapping.word(known[0], known[1], None).value, at=known[1])
-    return replace(sample, word=newer, at=max(sample.at, known[1]))
+    return _row(replace(sample, word=newer, at=max(sample.at, known[1])), light=bool(known[2]))
 
 
 def silence(session: Session, cards: Iterable[str]) -> None:
@@ -68,7 +75,7 @@ def drop_older(session: Session, than: float) -> int:
     return session.execute(_DROP, {"cut": than}).rowcount
 
 
-def _row(sample: Sample) -> dict[str, Any]:
+def _row(sample: Sample, *, light: bool = False) -> dict[str, Any]:
     word = sample.word
     return {
         "subject": sample.subject,
@@ -78,6 +85,7 @@ def _row(sample: Sample) -> dict[str, Any]:
         "key": sample.key,
         "at": sample.at,
         "live": True,
+        "light": light,
         "changed_at": sample.at,
         "minute": int(sample.at // MINUTE) * MINUTE,
         "value": sample.value,
@@ -91,7 +99,7 @@ def _row(sample: Sample) -> dict[str, Any]:
 def _newest() -> Statement:
     statement = adding(current)
     new = statement.excluded
-    taken: dict[str, Any] = {name: new[name] for name in ("card", "at", "live", "said", "value_at", "why_at", "capture")}
+    taken: dict[str, Any] = {name: new[name] for name in ("card", "at", "live", "light", "said", "value_at", "why_at", "capture")}
     taken["changed_at"] = case((new.said == current.c.said, current.c.changed_at), else_=new.at)
     return compiled(statement.on_conflict_do_update(index_elements=_SERIES, set_=taken, where=or_(new.at >= current.c.at, current.c.live.is_(False))))
 
@@ -139,7 +147,7 @@ def _inherit() -> Statement:
     old = select(bindparam("new"), bindparam("new"), *(current.c[name] for name in same)).where(current.c.subject == bindparam("old"), current.c.live)
     statement = insert(current).from_select(["subject", "card", *same], old)
     new = statement.excluded
-    taken = {name: new[name] for name in ("at", "live", "changed_at", "said", "value_at", "why_at", "capture")}
+    taken = {name: new[name] for name in ("at", "live", "light", "changed_at", "said", "value_at", "why_at", "capture")}
     return compiled(statement.on_conflict_do_update(index_elements=_SERIES, set_=taken, where=or_(new.at > current.c.at, current.c.live.is_(False))))
 
 
@@ -151,7 +159,7 @@ def _drop() -> Statement:
 
 
 _NEWEST = _newest()
-_KNOWN = compiled(select(current.c.said, current.c.value_at).where(_MINE))
+_KNOWN = compiled(select(current.c.said, current.c.value_at, current.c.light).where(_MINE))
 _NUMBER = _number()
 _NEWS = _news()
 _INHERIT = _inherit()

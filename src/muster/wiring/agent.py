@@ -47,6 +47,7 @@ from muster.spi.readers import Reader
 from muster.wire.report import AgentDoc, NodeDoc
 from muster.wiring.adapters import adapter, claims, folders, known_vendors
 from muster.wiring.agent_settings import Settings as Settings
+from muster.wiring.membership import FOLDER as MEMBERSHIP
 from muster.wiring.membership import Membership
 from muster.wiring.moving import short_ways
 from muster.wiring.release import Releases
@@ -367,8 +368,11 @@ def _once(made: Made, folder: Path, stop: threading.Event) -> int:
     made.agent.once()
     until = CLOCK.mono() + ONCE_S
     delivery = made.delivery
-    if not drain(delivery, lambda: stop.is_set() or CLOCK.mono() > until):
-        raise Unavailable(f"the reports wait in {folder / 'spool'}: {delivery.trouble or 'the server takes them slowly'}", hint="`muster server` starts one")
+    delivered = drain(delivery, lambda: stop.is_set() or CLOCK.mono() > until)
+    Noted(folder / FILE, CLOCK).note(delivery, made.spool)
+    if not delivered:
+        hint = "`muster agent status` says how this node stands" if (folder / MEMBERSHIP).is_dir() else "`muster server` starts one"
+        raise Unavailable(f"the reports wait in {folder / 'spool'}: {delivery.trouble or 'the server takes them slowly'}", hint=hint)
     return 1 if delivery.refused else 0
 
 

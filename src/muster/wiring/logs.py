@@ -26,4 +26,8 @@ def configure_logs(settings: ServerSettings) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-    logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    foreign: list[Any] = [structlog.stdlib.add_log_level, structlog.stdlib.add_logger_name, stamp]
+    shown: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last]
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=foreign, processors=shown))
+    logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler])

@@ -18,15 +18,14 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 def write_new(path: Path, payload: bytes, mode: int = 0o600) -> bool:
     """Writes a file that was not there, whole or not at all. False when there was one. Raises Unavailable."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    if os.path.lexists(path):
+        return False  # a full disk is no reason to fail then
     try:
-        _written(part, payload, mode)
-        try:
-            os.link(part, path)
-        except FileExistsError:
-            return False
-        finally:
-            part.unlink(missing_ok=True)
+        with _part(path, payload, mode) as part:
+            try:
+                os.link(part, path)
+            except FileExistsError:
+                return False
         _settle(path.parent)
     except OSError as error:
         raise _unwritten(path, error) from error
@@ -35,10 +34,9 @@ def write_new(path: Path, payload: bytes, mode: int = 0o600) -> bool:
 
 def write_over(path: Path, payload: bytes, mode: int = 0o600) -> None:
     """Puts a file in the place of what was there, whole or not at all. Raises Unavailable."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
-        _written(part, payload, mode)
-        part.replace(path)
+        with _part(path, payload, mode) as part:
+            part.replace(path)
         _settle(path.parent)
     except OSError as error:
         raise _unwritten(path, error) from error
@@ -73,6 +71,17 @@ def as_owner(folder: Path) -> Iterator[None]:
     finally:
         os.seteuid(0)
         os.setegid(0)
+
+
+@contextmanager
+def _part(path: Path, payload: bytes, mode: int) -> Iterator[Path]:
+    """The payload in a file beside; nothing is left of it, whatever happens."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        _written(part, payload, mode)
+        yield part
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _written(part: Path, payload: bytes, mode: int) -> None:

@@ -160,7 +160,8 @@ class Writing:
                 self.keeping.begin(lambda: self._make_keeper(self.writer, self.policy, self.clock()))
             if self.enrolment is not None:
                 self.enrolment.begin(self.clock())
-            self.wrong.pop("lease", None)
+            if self.wrong.pop("lease", None):
+                log.info("this server writes from now on")
             return
         holder = self.store.lease.holder()
         self._wait(
@@ -169,6 +170,8 @@ class Writing:
 
     def _wait(self, why: str) -> None:
         self.keeping.end(Unavailable(why, hint="send what changes something to that one"))
+        if "lease" not in self.wrong:
+            log.warning("this server only reads", why=why)
         self.wrong["lease"] = why
 
     def _release(self) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socketserver
 import subprocess
@@ -105,6 +106,7 @@ def settings(tmp_path: Path, machine: Path) -> Settings:
 
 def test_once_delivers_a_recorded_machine(tmp_path: Path, machine: Path, listener: Listener) -> None:
     assert run_agent(settings(tmp_path, machine), {}, once=True) == 0
+    assert json.loads((tmp_path / "state" / "delivery.json").read_text())["delivered_at"] > 0, "`muster agent status` says when"
 
     listings = [each for report in listener.got for each in report.listings]
     assert {report.reporter for report in listener.got} == {"agent@small-1"}

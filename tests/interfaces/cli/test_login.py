@@ -160,6 +160,10 @@ def test_tokens_with_a_scope_and_an_end(site: Site, alone: Muster) -> None:
     alone("login", site.url, "--token-file", str(site.folder / "t"))
 
     assert (told["token"]["nodes"], told["token"]["reads"]) == (["beta*", "rack1-*"], ["roll"])
+    alone("token", "create", "whole", "--role", "viewer", "--server", site.server.socket)
+    listed = {line.split()[0]: line for line in alone("token", "list", "--server", site.server.socket).out.splitlines()}
+    assert "beta*, rack1-*  roll" in listed["ci"]
+    assert "live   all             all" in listed["whole"]
     assert "only nodes beta*, rack1-* and reading roll" in alone("whoami").out
     assert json.loads(alone("get", "cards", "-o", "json").out)["items"] == []
     assert alone("get", "findings").code == 4

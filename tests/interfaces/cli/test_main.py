@@ -133,7 +133,7 @@ def test_settings_of_the_client(alone: Muster, tmp_path: Path, monkeypatch: pyte
 def test_the_password_of_the_database_is_not_shown(alone: Muster, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("MUSTER_DATABASE", url)
 
-    shown = [row["value"] for row in json.loads(alone("config").out)["items"] if row["setting"] == "database"]
+    shown = [row["value"] for row in json.loads(alone("config", "-o", "json").out)["items"] if row["setting"] == "database"]
     assert len(shown) == 1
     assert shown[0].startswith("postgresql://u")
     assert "(set)" in shown[0]

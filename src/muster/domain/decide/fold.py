@@ -9,16 +9,33 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from muster.domain.model.attributes import ATTRIBUTES, PARTITION_OWN, Kind, Level
 from muster.domain.model.gather import check_memory, check_power
-from muster.domain.model.names import Name, NameKind, canonical, names_nothing, pci_device
+from muster.domain.model.names import PLACEHOLDERS, Name, NameKind, canonical, names_nothing, pci_device
 from muster.domain.model.observation import Observation, Role, Subject
 from muster.domain.model.reading import Known, Reading, better
 
+_HELD = frozenset({"power.draw", "power.draw.average", "memory.used"})
+"""Readings that are held against another."""
+KEPT = 1 << 16
+"""Names of which the form is remembered."""
 WHOLE = frozenset({"none", "spx", "disabled", ""})
 """Words of `partition.mode` under which a card is one piece."""
+
+
+@lru_cache(maxsize=KEPT)
+def form(kind: NameKind, value: str) -> str:
+    """`canonical`, remembered: the same names come in every word."""
+    return canonical(kind, value)
+
+
+@lru_cache(maxsize=KEPT)
+def nothing(kind: NameKind, value: str, placeholders: frozenset[str] = PLACEHOLDERS) -> bool:
+    """`names_nothing`, remembered."""
+    return names_nothing(kind, value, placeholders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +76,8 @@ class FoldedCard:
 class _Row:
     """A card-level row while the listing is folded."""
 
+    __slots__ = ("devices", "names", "partitions", "readings", "role", "vendor")
+
     def __init__(self, told: Observation) -> None:
         self.names = set(told.subject.names)
         self.readings = dict(told.readings)
@@ -68,10 +87,13 @@ class _Row:
         self.partitions: list[tuple[_Row, _Row | None]] = []
 
     def id(self, kind: NameKind) -> str | None:
-        return next((n.canonical for n in self.names if n.kind is kind and not names_nothing(kind, n.value)), None)
+        for each in self.names:
+            if each.kind is kind and not nothing(kind, each.value):
+                return form(kind, each.value)
+        return None
 
     def ids(self) -> set[tuple[NameKind, str]]:
-        return {(n.kind, n.canonical) for n in self.names}
+        return {(n.kind, form(n.kind, n.value)) for n in self.names}
 
     def absorb(self, other: _Row) -> None:
         kinds = {n.kind for n in self.names}
@@ -93,17 +115,20 @@ def fold(observations: Iterable[Observation]) -> tuple[FoldedCard, ...]:
     """Cards of one listing, in order of appearance, each row of the listing in exactly one of them."""
     rows = _fold_slots(_fold_addresses(_attach(observations)))
     for row in rows:
-        _lift(row)
+        if row.partitions:
+            _lift(row)
         if len(row.devices) == 1:
             only = row.devices.pop()
             row.partitions = [(part, None if on is only else on) for part, on in row.partitions]
             row.absorb(only)
     serials = [s for row in rows if (s := row.id(NameKind.SERIAL))]
-    twice = frozenset(s for s in serials if serials.count(s) > 1)
+    twice = frozenset(s for s in serials if serials.count(s) > 1) if len(set(serials)) < len(serials) else frozenset()
     return tuple(_card(row, twice) for row in rows)
 
 
 def _card(row: _Row, twice: frozenset[str]) -> FoldedCard:
+    if not row.devices and not row.partitions:
+        return FoldedCard(names=frozenset(row.names), readings=_checked(row.readings), vendor=row.vendor, role=row.role, board_serials=_boards(row, twice))
     devices = tuple(
         Part(level=Level.DEVICE, names=frozenset(d.names), readings=_checked(d.readings), vendor=d.vendor, ordinal=i) for i, d in enumerate(row.devices)
     )
@@ -118,7 +143,6 @@ def _card(row: _Row, twice: frozenset[str]) -> FoldedCard:
         )
         for i, (part, on) in enumerate(row.partitions)
     )
-    serial = row.id(NameKind.SERIAL)
     return FoldedCard(
         names=frozenset(row.names),
         readings=_checked(row.readings),
@@ -126,12 +150,19 @@ def _card(row: _Row, twice: frozenset[str]) -> FoldedCard:
         role=row.role,
         devices=devices,
         partitions=partitions,
-        board_serials=frozenset({serial} & twice) if serial else frozenset(),
+        board_serials=_boards(row, twice),
     )
+
+
+def _boards(row: _Row, twice: frozenset[str]) -> frozenset[str]:
+    serial = row.id(NameKind.SERIAL) if twice else None
+    return frozenset({serial} & twice) if serial else frozenset()
 
 
 def _checked(readings: Mapping[str, Reading]) -> dict[str, Reading]:
     """Readings of one thing without those that another reading of it contradicts."""
+    if readings.keys().isdisjoint(_HELD):
+        return dict(readings)
     return check_memory(check_power(readings))
 
 
@@ -169,7 +200,7 @@ def _hang(row: _Row, level: Level, parent: _Row, owner: dict[int, _Row]) -> None
 
 
 def _parent(names: frozenset[Name], before: Sequence[_Row]) -> _Row | None:
-    wanted = {(n.kind, n.canonical) for n in names}
+    wanted = {(n.kind, form(n.kind, n.value)) for n in names}
     if not wanted:
         return None
     whole = next((row for row in reversed(before) if wanted <= row.ids()), None)

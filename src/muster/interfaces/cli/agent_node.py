@@ -98,7 +98,8 @@ def _page(told: Mapping[str, Any]) -> None:
     where = f"{told['server']} as {told['reporter']}" if told["joined"] else "none; it reports to the server that is named, or to the one on this machine"
     until = told["token_until"]
     delivered = told["delivered_at"]
-    spool = f"{told['spool_reports']} reports, {told['spool_bytes']} bytes" if told["spool_reports"] else "empty"
+    count = told["spool_reports"]
+    spool = f"{count} {'report' if count == 1 else 'reports'}, {told['spool_bytes']} bytes" if count else "empty"
     sections.pairs(
         "",
         [

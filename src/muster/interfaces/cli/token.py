@@ -16,13 +16,20 @@ from muster.interfaces.cli.documents import field, when
 from muster.interfaces.cli.output import check_form, note, render, to_json, write
 
 _SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?")
+
+
+def _bounds(told: Any) -> str:
+    """What a scope holds a token to; a token without a scope is held to nothing."""
+    return plain(told) if told else "all"
+
+
 _COLUMNS = (
     field("NAME", "name", name=True),
     field("ROLE", "role"),
     field("KIND", "kind"),
     field("STATE", "state"),
-    field("NODES", "nodes"),
-    field("READS", "reads"),
+    field("NODES", "nodes", show=_bounds),
+    field("READS", "reads", show=_bounds),
     when("AGE", "created_at"),
     when("USED", "used_at"),
     when("EXPIRES", "expires_at"),

@@ -127,6 +127,8 @@ def _claim(site: Site, found: list[Group], place: Place, moment: Moment, policy:
         return False
     new = False
     for group in found:
+        for name in group.nothing:
+            site.claimed.setdefault(name, {})[place[0]] = (moment.at, site.promise(place))
         for kind in STRONG:
             for value in group.ids.get(kind, []):
                 if value in group.board:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from muster.domain.decide.essence import essence
 from muster.domain.decide.merge.findings import findings
@@ -13,7 +14,7 @@ from muster.domain.decide.merge.region import Merged, Roll
 from muster.domain.decide.merge.state import Card, Site
 from muster.domain.decide.merge.words import said_at
 from muster.domain.model.policy import Policy
-from muster.domain.model.roll import Act, Again, CardRecord, Listing, Sample, Word
+from muster.domain.model.roll import Act, Again, CardRecord, Change, Listing, Sample, Word
 
 
 def difference(
@@ -27,10 +28,8 @@ def difference(
     views = aside(new, now)
     is_now = {i: card_record(new, c, policy, now, views) for i, c in new.cards.items()}
     cards = tuple(r for i, r in is_now.items() if was.get(i) != r)
-    before = {c.id for card in old.cards.values() for c in card.history}
-    changes = {c.id: c for card in new.cards.values() for c in card.history}
-    superseded = tuple(sorted(before - changes.keys()))
-    fresh = tuple(sorted((c for i, c in changes.items() if i not in before), key=lambda c: (c.at, c.subject)))
+    changes, superseded = _history(old, new, now)
+    fresh = tuple(sorted(changes, key=lambda c: (c.at, c.subject)))
     vanished = tuple(sorted(i for i in old.cards if i not in new.cards and i not in new.gone))
     gone = {i: new.gone[i] for i in new.gone if old.gone.get(i) != new.gone[i]}
     rebound = tuple(r.id for r in cards) if rewrite else ()
@@ -53,6 +52,15 @@ def difference(
         news=bool(rewrite or fresh or superseded or vanished or gone) or any(c.id not in was or essence(was[c.id]) != essence(c) for c in cards),
     )
     return merged, is_now
+
+
+def _history(old: Site, new: Site, now: float) -> tuple[list[Change], tuple[str, ...]]:
+    """Entries that are new, and ids of those that are untrue. One that a late word only corrected is both: it is learnt now, in the place of the old one."""
+    before = {c.id: c for card in old.cards.values() for c in card.history}
+    after = {c.id: c for card in new.cards.values() for c in card.history}
+    corrected = {i for i, c in after.items() if i in before and before[i] is not c and before[i].detail != c.detail}
+    fresh = [replace(c, learnt_at=now) if i in corrected else c for i, c in after.items() if i not in before or i in corrected]
+    return fresh, tuple(sorted((before.keys() - after.keys()) | corrected))
 
 
 def samples(site: Site, points: Sequence[Point], said: Listing | Act | Again) -> tuple[Sample, ...]:

@@ -32,6 +32,8 @@ class Group:
     ids: dict[NameKind, list[str]] = field(default_factory=dict)
     printed: dict[tuple[NameKind, str], str] = field(default_factory=dict)
     board: frozenset[str] = frozenset()
+    nothing: set[tuple[str, str]] = field(default_factory=set)
+    """Names in it that were found to name nothing."""
 
     @property
     def uuids(self) -> list[str]:
@@ -79,6 +81,7 @@ def _group(card: FoldedCard, ordinal: int, place: Place, site: Site, speaker: Sp
             continue
         form = site.together.get(f"{each.kind}={each.canonical}", each.canonical)
         if (each.kind, form) in site.shared:
+            made.nothing.add((each.kind.value, form))
             continue
         if form not in named[each.kind]:
             named[each.kind].append(form)

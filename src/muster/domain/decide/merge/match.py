@@ -16,7 +16,9 @@ from muster.domain.decide.merge.state import Card, Piece, Place, Site, Turn, dig
 from muster.domain.model.attributes import ATTRIBUTES, Kind
 from muster.domain.model.names import NameKind
 from muster.domain.model.reading import Known, Reading
-from muster.domain.model.roll import RUNGS, Rung
+from muster.domain.model.roll import RUNGS, Rung, Word
+
+_MEASURED = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is not Kind.FACT)
 
 
 @dataclass(slots=True)
@@ -42,12 +44,13 @@ class Moment:
     alone: frozenset[str] = frozenset()
     """Cards of which the listing has one row only."""
     points: list[Point] = field(default_factory=list)
+    made: dict[Any, Word] = field(default_factory=dict)
+    """Words of this listing by their value."""
 
     def measured(self, owner: Card | Piece, place: Place, readings: Mapping[str, Reading]) -> None:
         """Keeps the gauges and counters among the readings."""
         for key, reading in readings.items():
-            entry = ATTRIBUTES.get(key)
-            if entry is not None and entry.kind is not Kind.FACT:
+            if key in _MEASURED:
                 self.points.append(Point(owner, place, key, reading.value if isinstance(reading, Known) else None, reading))
 
 

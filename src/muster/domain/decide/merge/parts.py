@@ -9,7 +9,7 @@ from muster.domain.decide.fold import WHOLE, Part
 from muster.domain.decide.merge.groups import Group
 from muster.domain.decide.merge.match import Moment
 from muster.domain.decide.merge.state import Card, Piece, Place, Site, digest
-from muster.domain.decide.merge.words import heard
+from muster.domain.decide.merge.words import hear as into
 from muster.domain.model.attributes import Level
 from muster.domain.model.names import NameKind, names_nothing
 from muster.domain.model.policy import Policy
@@ -73,8 +73,7 @@ def device_of(card: Card, group: Group) -> Piece | None:
 
 def hear(words: dict[str, Word], readings: Mapping[str, Reading], moment: Moment, capture: str) -> None:
     """Takes readings into the words of one source."""
-    for key, reading in readings.items():
-        words[key] = heard(words.get(key), reading, moment.at, capture)
+    into(words, readings, moment.at, capture, moment.made)
 
 
 def partitions(site: Site, card: Card, group: Group, moment: Moment, capture: str, policy: Policy, *, complete: bool) -> None:

@@ -47,6 +47,24 @@ class Sighting:
     void: bool = False
     expired: bool = False
 
+    def copy(self) -> Sighting:
+        """A copy; what is in ``ids`` is never changed in place."""
+        return Sighting(
+            self.ids,
+            self.first_at,
+            self.first_n,
+            self.at,
+            self.n,
+            self.slot,
+            self.addresses,
+            self.index,
+            self.placed_n,
+            self.denied_at,
+            self.confirmed_at,
+            self.void,
+            self.expired,
+        )
+
 
 @dataclass(slots=True)
 class Piece:
@@ -139,24 +157,36 @@ class Card:
             self.presence, self.presence_at = presence, at
 
     def copy(self) -> Card:
-        """A copy that shares only what is never changed in place."""
-        return replace(
-            self,
-            names={kind: {value: replace(told, by=set(told.by)) for value, told in by.items()} for kind, by in self.names.items()},
-            claims={place: replace(claim) for place, claim in self.claims.items()},
-            roles=dict(self.roles),
-            voices={place: dict(words) for place, words in self.voices.items()},
-            operator=dict(self.operator),
-            devices=[piece(p) for p in self.devices],
-            partitions=[piece(p) for p in self.partitions],
-            history=list(self.history),
-            shelf=replace(self.shelf) if self.shelf else None,
-            contested=set(self.contested),
-            uses={key: replace(use) for key, use in self.uses.items()},
-            dissent=dict(self.dissent),
-            near=dict(self.near),
-            lost_at=dict(self.lost_at),
-            details=dict(self.details),
+        """A copy that shares only what is never changed in place. Fields by their order: a step copies every card of its part."""
+        return Card(
+            self.id,
+            self.created_at,
+            self.created_n,
+            self.presence,
+            self.presence_at,
+            self.node,
+            self.best,
+            self.installed,
+            self.moved_n,
+            {kind: {value: Told(told.printed, set(told.by), told.board) for value, told in by.items()} for kind, by in self.names.items()},
+            {place: claim.copy() for place, claim in self.claims.items()},
+            dict(self.roles),
+            {place: dict(words) for place, words in self.voices.items()},
+            dict(self.operator),
+            [piece(p) for p in self.devices],
+            [piece(p) for p in self.partitions],
+            self.cut_by,
+            self.cut_stated,
+            self.cut_mode,
+            self.cut_lost_at,
+            list(self.history),
+            replace(self.shelf) if self.shelf else None,
+            set(self.contested),
+            {key: Use(use.total, use.last) for key, use in self.uses.items()},
+            dict(self.dissent),
+            dict(self.near),
+            dict(self.lost_at),
+            dict(self.details),
         )
 
 

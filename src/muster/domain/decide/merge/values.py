@@ -21,12 +21,14 @@ from muster.domain.model.source import Channel, WitnessClass
 WATCHED = {"driver.version": Happening.DRIVER_CHANGED, "firmware.version": Happening.FIRMWARE_CHANGED}
 _DRIFTED = frozenset({Why.NOT_REPORTED, Why.NOT_SUPPORTED})
 SERIAL = "serial"
+_PLAIN = (str, int, bool)
+_COUNTERS = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is Kind.COUNTER and entry.numeric)
 
 
 def take(site: Site, card: Card, group: Group, moment: Moment, capture: str, policy: Policy) -> None:
     """Takes the group's readings as words of its source on the card and its devices."""
-    before = {key: _shown(site, card, key, policy, moment.at) for key in WATCHED}
     readings = group.folded.readings
+    before = {key: _shown(site, card, key, policy, moment.at) for key in WATCHED if _may_change(card, key, readings)}
     if moment.whole and card.id in moment.alone and not group.folded.devices and all(d.voices.keys() <= {group.place} for d in card.devices):
         card.devices.clear()
     device = device_of(card, group)
@@ -42,8 +44,19 @@ def take(site: Site, card: Card, group: Group, moment: Moment, capture: str, pol
         _to_device(device, words, group, moment, capture)
     devices(card, group, moment, capture, policy)
     _count(site, card, group.place, readings, moment, policy)
-    for key, kind in WATCHED.items():
-        _changed(card, key, kind, before[key], _shown(site, card, key, policy, moment.at), moment, policy)
+    for key, old in before.items():
+        _changed(card, key, WATCHED[key], old, _shown(site, card, key, policy, moment.at), moment, policy)
+
+
+def _may_change(card: Card, key: str, readings: Mapping[str, Reading]) -> bool:
+    """False when all words that the card has and gets on an attribute are of one text: then that text is shown before and after."""
+    new = readings.get(key)
+    texts = {new.value if new.value.__class__ is str else None} if isinstance(new, Known) else set()
+    for words in card.voices.values():
+        word = words.get(key)
+        if word is not None and word.at is not None:
+            texts.add(word.value if word.value.__class__ is str else None)
+    return len(texts) > 1 or None in texts
 
 
 def _details(group: Group) -> dict[str, Any]:
@@ -94,6 +107,8 @@ def operator_voice(words: Mapping[str, Word], node: str = "") -> list[Voice]:
 
 def _drift(site: Site, card: Card, place: Place, words: Mapping[str, Word], readings: Mapping[str, Reading], moment: Moment) -> None:
     """An attribute that this source knew and now asks for in vain, the card's mode being the same."""
+    if not site.drift and not any(reading.__class__ is Absent for reading in readings.values()):
+        return
     mode = readings.get("partition.mode")
     before = words.get("partition.mode")
     recut = isinstance(mode, Known) and before is not None and before.value != mode.value
@@ -112,8 +127,7 @@ def _count(site: Site, card: Card, place: Place, readings: Mapping[str, Reading]
     """Counters go on over a reset by at least the new reading."""
     reset: list[str] = []
     for key, reading in readings.items():
-        entry = ATTRIBUTES.get(key)
-        if entry is None or entry.kind is not Kind.COUNTER or not entry.numeric or not isinstance(reading, Known):
+        if key not in _COUNTERS or not isinstance(reading, Known):
             continue
         use = card.uses.get((place[1], key))
         if use is None:
@@ -133,9 +147,13 @@ def _count(site: Site, card: Card, place: Place, readings: Mapping[str, Reading]
 def increase(site: Site, card: Card, policy: Policy, now: float) -> dict[str, Use]:
     """Use of each counter since the first reading of the source that is chosen for it."""
     found: dict[str, Use] = {}
+    if not card.uses:
+        return found
+    speaking = voices(site, card.voices)
     for key in sorted({key for _, key in card.uses}):
-        shown = _shown(site, card, key, policy, now)
-        use = card.uses.get((shown.source, key)) if shown else None
+        told = [v for v in speaking if key in v.words]
+        source = told[0].source if len(told) == 1 else shown.source if (shown := choose(key, told, policy, now)) else ""
+        use = card.uses.get((source, key))
         if use is not None:
             found[key] = use
     return found
@@ -152,7 +170,7 @@ def dissent(site: Site, card: Card, at: float, policy: Policy) -> None:
         if apart:
             judged.setdefault(key, set()).add((one, two))
     differ = set()
-    for key in _told_twice(told, policy):
+    for key in _at_odds(told, policy):
         shown = choose(key, told, policy, at, judged.get(key, set()))
         if shown is not None and shown.dissent:
             differ.add(key)
@@ -161,8 +179,23 @@ def dissent(site: Site, card: Card, at: float, policy: Policy) -> None:
     for key in list(card.dissent):
         if key not in differ:
             del card.dissent[key]
-    for key in differ:
+    for key in sorted(differ):
         card.dissent.setdefault(key, at)
+
+
+def _at_odds(told: list[Voice], policy: Policy) -> list[str]:
+    """Compared attributes that more than one source knows, less those that all know alike: nobody dissents there, whoever is shown."""
+    found = []
+    for key in _told_twice(told, policy):
+        known = [word.value for v in told if (word := v.words.get(key)) is not None and word.at is not None]
+        if len(known) > 1 and (not all(_alike(known[0], value) for value in known) or policy.compare[key].how == "near"):
+            found.append(key)
+    return found
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """True for two values that are the same however they are compared."""
+    return one.__class__ is other.__class__ and one.__class__ in _PLAIN and bool(one == other)
 
 
 def _told_twice(told: list[Voice], policy: Policy) -> set[str]:

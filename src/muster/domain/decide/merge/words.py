@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from muster.domain.model.attributes import ATTRIBUTES, Kind
 from muster.domain.model.reading import Known, Reading
 from muster.domain.model.roll import Word
+
+_MOVING = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is not Kind.FACT)
 
 
 def heard(old: Word | None, new: Reading, at: float, capture: str = "") -> Word:
@@ -27,6 +31,23 @@ def heard(old: Word | None, new: Reading, at: float, capture: str = "") -> Word:
     if new.why.passing:
         return Word(value=old.value, at=old.at, why=new.why, why_at=at, detail=new.detail, capture=old.capture or capture)
     return Word(why=new.why, why_at=at, detail=new.detail, capture=capture)
+
+
+def hear(words: dict[str, Word], readings: Mapping[str, Reading], at: float, capture: str, made: dict[Any, Word]) -> None:
+    """Takes readings into the words of one source, as `heard` does one by one. ``made`` keeps the words of this listing: equal facts share one."""
+    for key, reading in readings.items():
+        old = words.get(key)
+        if reading.__class__ is not Known or not (old is None or (old.why is None and (old.at is None or old.at <= at))):
+            words[key] = heard(old, reading, at, capture)
+            continue
+        value = reading.value
+        if value.__class__ is not str and (value.__class__ is not int or key in _MOVING):
+            words[key] = Word(value=value, at=at, capture=capture)
+            continue
+        word = made.get(value)
+        if word is None:
+            word = made[value] = Word(value=value, at=at, capture=capture)
+        words[key] = word
 
 
 def newest(one: Mapping[str, Word], two: Mapping[str, Word]) -> dict[str, Word]:

@@ -19,6 +19,7 @@ def upgrade() -> None:
     _slots()
     _layouts()
     _rows()
+    op.add_column("current", sa.Column("light", sa.Boolean(), server_default=sa.false(), nullable=False))
     if op.get_bind().dialect.name == "postgresql":
         # a row of a source is written anew each round: room beside it, and its bytes within the page
         op.execute("ALTER TABLE slots SET (fillfactor = 50, toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.1)")
