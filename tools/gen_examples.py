@@ -293,7 +293,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1 if faults else 0
     place = Path(tempfile.mkdtemp(prefix="ex-"))
     try:
-        pages = [*without_server(place), *with_server(place, everything="--all" in arguments), *with_site(place / "site")]
+        pages = [*without_server(place), *with_server(place, everything="--all" in arguments), *with_site(place / "three")]
     finally:
         shutil.rmtree(place)
     for page in pages:

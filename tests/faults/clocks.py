@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from tests.faults.voices import Voice
 
@@ -28,20 +29,22 @@ class Hand:
 
     wall: float = field(default_factory=lambda: time.time() // 60 * 60)
     mono: float = 1000.0
-    leaps: list[float] = field(default_factory=list)
 
 
 class Site:
     """The server, its clocks, and ways to ask it."""
 
-    def __init__(self, server: Server, hand: Hand, steady: SteadyClock) -> None:
-        self.server, self.hand, self.steady = server, hand, steady
+    def __init__(self, server: Server, hand: Hand) -> None:
+        self.server, self.hand = server, hand
         self.after: list[Voice] = []
+
+        self.real = hand.wall - hand.mono
+        """What the clocks of agents are off from the monotonic one."""
 
     @property
     def now(self) -> float:
         """The server's time."""
-        return self.steady()
+        return self.server.writing.clock()
 
     def pass_(self, seconds: float) -> None:
         """Time goes on, a minute at a time at most, as far as clocks are concerned; what is due is done."""
@@ -51,7 +54,7 @@ class Site:
             self.hand.wall += step
             self.hand.mono += step
             left -= step
-            self.steady()
+            self.server.writing.clock()
         self.server.writing.keeping.tick(self.now)
 
     def voices(self, count: int, prefix: str = "node") -> list[Voice]:
@@ -99,10 +102,10 @@ def site(folder: Path, hand: Hand | None = None) -> Iterator[Site]:
     """A server that runs. Its real time passes only in its threads; what it knows of time is the hand's."""
     told = hand or Hand()
     settings = load_settings(port=0, ingest_port=0, state=folder / "state", runtime=folder / "run", tick=0.05)
-    steady = SteadyClock(lambda: told.wall, lambda: told.mono, leapt=told.leaps.append)
-    server = Server(settings, build, reporters, clock=steady)
+    with mock.patch("muster.wiring.writing.SteadyClock", lambda _wall, _mono, leapt: SteadyClock(lambda: told.wall, lambda: told.mono, leapt=leapt)):
+        server = Server(settings, build, reporters)
     server.start()
-    made = Site(server, told, steady)
+    made = Site(server, told)
     try:
         yield made
     finally:

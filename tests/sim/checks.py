@@ -23,22 +23,40 @@ OF_SOURCES = frozenset({K.SOURCE_SILENT, K.SOURCE_FAILED, K.SOURCE_HUNG})
 SITE = frozenset({K.CLOCK_WRONG, K.SEQUENCE_CONFLICT, K.NODE_CLONED, K.PLACEHOLDER_ID})
 
 
-class Look:
-    """One look at the whole roll, at a moment. ``only`` are the machines whose cards are looked at; None: all."""
+class Seen:
+    """Every card as it was written last: a look reads those that were written since the one before."""
 
-    def __init__(self, world: World, model: Model, store: Store, now: float, only: set[int] | None = None) -> None:
+    def __init__(self) -> None:
+        self.cards: dict[str, CardRecord] = {}
+        self._version = 0
+
+    def fresh(self, store: Store) -> list[CardRecord]:
+        """All cards now."""
+        news = store.reader.fresh(self._version)
+        if self._version == 0 or news.regrounded:
+            self.cards.clear()
+        for gone in news.gone:
+            self.cards.pop(gone, None)
+        self.cards |= {card.id: card for card in news.cards}
+        self._version = news.version
+        return [card for card in self.cards.values() if not card.aside]
+
+
+class Look:
+    """One look at the whole roll, at a moment."""
+
+    def __init__(self, world: World, model: Model, store: Store, now: float, seen: Seen) -> None:
         self.world, self.model, self.store, self.now = world, model, store, now
         reader = store.reader
         self.nodes = reader.nodes()
         self.machine_of = {node.id: self._machine(node) for node in self.nodes}
-        self.cards = [card for card in reader.cards() if not card.aside]
+        self.cards = seen.fresh(store)
         self.by_uuid: dict[str, list[CardRecord]] = defaultdict(list)
         for card in self.cards:
             for uuid in card.ids.get("vendor_uuid", ()):
                 self.by_uuid[uuid].append(card)
         self.findings = reader.findings()
-        chosen = world.machines if only is None else [world.machines[number] for number in sorted(only)]
-        self.calm = [machine for machine in chosen if model.calm(machine, now, SETTLED)]
+        self.calm = [machine for machine in world.machines if model.calm(machine, now, SETTLED)]
 
     def _machine(self, node: NodeRecord) -> int:
         return int(node.system.upper().removeprefix("SYS") or -1) if node.system else -1
@@ -158,9 +176,9 @@ class Look:
             yield f"serial {SHARED_SERIAL} is told by {len(told)} nodes: placeholder_id is not found"
 
 
-def gauges(world: World, model: Model, store: Store, now: float) -> Iterator[str]:
+def gauges(look: Look) -> Iterator[str]:
     """Newest numbers, and how many rounds the minutes count, of sampled boards."""
-    look = Look(world, model, store, now)
+    world, model, store, now = look.world, look.model, look.store, look.now
     ids = {uuid: look.by_uuid[uuid][0].id for uuid in model.gauges if look.by_uuid.get(uuid)}
     words: dict[str, dict[str, tuple[float, object]]] = defaultdict(dict)
     for value in store.reader.current(ids.values()):
@@ -202,16 +220,15 @@ def numbering(model: Model, store: Store) -> Iterator[str]:
             yield f"{reporter} {incarnation}: {taken} reports were acknowledged, the server has {counted}: {life.ranges[:5]}"
 
 
-def biographies(world: World, store: Store, boards: Iterable[int]) -> Iterator[str]:
+def biographies(look: Look, boards: Iterable[int]) -> Iterator[str]:
     """The history of each board: where it was, in that order, installed once, and in the order of time."""
-    nodes = {node.id: node for node in store.reader.nodes()}
-    by_uuid = {uuid: card for card in store.reader.cards() for uuid in card.ids.get("vendor_uuid", ())}
+    nodes = {node.id: node for node in look.nodes}
     for number in boards:
-        board = world.boards[number]
-        card = by_uuid.get(board.uuid)
-        if card is None:
+        board = look.world.boards[number]
+        if not look.by_uuid.get(board.uuid):
             continue
-        rows = sorted((r.change for r in store.reader.changes(card.id, limit=100_000) if r.superseded_at is None), key=lambda c: c.at)
+        card = look.by_uuid[board.uuid][0]
+        rows = sorted((r.change for r in look.store.reader.changes(card.id, limit=100_000) if r.superseded_at is None), key=lambda c: c.at)
         told = [nodes.get(str(c.detail.get("node"))) for c in rows if c.kind.value in ("installed", "moved", "returned") and c.detail.get("node")]
         names = [f"m{int(n.system.upper().removeprefix('SYS'))}" for n in told if n is not None and n.system]
         truth = iter(f"m{n}" for n in board.been)

@@ -47,6 +47,7 @@ class Site:
         self.found: list[str] = []
         self.acts: list[tuple[float, ActDoc]] = []
         self.tally: Counter[str] = Counter()
+        self._seen = checks.Seen()
         self._waiting: dict[int, None] = {}
         self._strays: list[tuple[float, int, ReportDoc]] = []
         self._bmcs: list[tuple[float, int, ReportDoc]] = []
@@ -197,11 +198,12 @@ class Site:
 
     def look(self, *, deep: bool = False) -> list[str]:
         """Holds the roll against what is true."""
-        store = self.server.store
-        faults = checks.Look(self.world, self.model, store, self.now).faults()
+        seen = checks.Look(self.world, self.model, self.server.store, self.now, checks.Seen() if deep else self._seen)
+        faults = seen.faults()
         touched, self.world.touched = self.world.touched, set()
-        faults += checks.biographies(self.world, store, range(len(self.world.boards)) if deep else sorted(touched))
+        faults += checks.biographies(seen, range(len(self.world.boards)) if deep else sorted(touched))
+        faults += checks.gauges(seen)
         if deep:
-            faults += [*checks.gauges(self.world, self.model, store, self.now), *checks.numbering(self.model, store)]
+            faults += checks.numbering(self.model, self.server.store)
         self.found += faults
         return faults

@@ -68,7 +68,7 @@ class Speech:
         told = self.round(machine, BMC, at, at)
         told.heard.boot_id, told.heard.observed_mono = "bmc", at - START + 1
         number = self._bmc[machine.number] = self._bmc.get(machine.number, 0) + 1
-        node = NodeDoc(name=machine.own_name, system=machine.system)
+        node = NodeDoc(name=machine.name, system=machine.system)
         return ReportDoc(
             reporter=f"bmc@{machine.own_name}", incarnation="b", sequence=number, node=node, sent_at=at, sent_mono=at - START + 1, boot_id="bmc",
             heard=[told.heard],

@@ -184,8 +184,8 @@ class Folding:
         if merged.news:
             self._unsettle(part, source)
         compared = frozenset(key for _, _, key, _ in columns if key in self._policy.compare)
-        source.bounds = known.bounds(numbers.size, columns, compared, self._watched(source, compared))
-        source.bounds.whole = source.bounds.whole and whole
+        watched = self._watched(source, compared)
+        source.bounds = known.bounds(numbers.size, columns, compared, watched=watched, whole=whole)
         source.steady = repeat and not late and source.bounds.whole and not word.standing_by and at_rest(site, row.received_at, self._policy)
         if not late:
             source.facts, source.at, source.again_at, source.whole_at = row.facts, word.at, None, word.at

@@ -7,6 +7,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
@@ -41,7 +42,7 @@ class _Kept(msgspec.Struct):
     compared: list[str] = []
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Bounds:
     """What new numbers are held against, by place: outside of low..high, or a counter that fell, and the round is taken in whole."""
 
@@ -55,19 +56,30 @@ class Bounds:
     compared: frozenset[str] = frozenset()
     """Attributes among them in which sources are held to each other."""
 
+    form: bytes = b""
+    """Their packed form, once it is known."""
+
     def packed(self) -> bytes:
         """As the store keeps them."""
+        if self.form:
+            return self.form
         kept = _Kept(self.low.tobytes(), self.high.tobytes(), self.counters.tobytes(), self.watched, self.whole, sorted(self.compared))
         return msgspec.msgpack.encode(kept)
 
     @classmethod
     def of(cls, told: bytes) -> Bounds:
-        """From their packed form."""
+        """From their packed form. Equal bounds are one object: the nodes of a site are much alike."""
         if not told:
             return cls()
-        kept = msgspec.msgpack.decode(told, type=_Kept)
-        counters = np.frombuffer(kept.counters, dtype=np.bool_)
-        return cls(np.frombuffer(kept.low), np.frombuffer(kept.high), counters, kept.watched, kept.whole, frozenset(kept.compared))
+        known = _SHARED.get(told)
+        if known is None:
+            kept = msgspec.msgpack.decode(told, type=_Kept)
+            low, high, counters = np.frombuffer(kept.low), np.frombuffer(kept.high), np.frombuffer(kept.counters, dtype=np.bool_)
+            known = _SHARED[told] = cls(low, high, counters, kept.watched, kept.whole, frozenset(kept.compared), told)
+        return known
+
+
+_SHARED: WeakValueDictionary[bytes, Bounds] = WeakValueDictionary()
 
 
 @dataclass(slots=True)
@@ -134,7 +146,7 @@ def places(facts: FactsDoc, told: Sequence[Observation]) -> dict[int, int]:
     return found
 
 
-def bounds(width: int, columns: Iterable[tuple[str, str, str, int]], compared: frozenset[str], watched: bool) -> Bounds:
+def bounds(width: int, columns: Iterable[tuple[str, str, str, int]], compared: frozenset[str], *, watched: bool, whole: bool) -> Bounds:
     """Bounds of the numbers in these columns: the range of each attribute in the dictionary."""
     low, high = np.full(width, -np.inf), np.full(width, np.inf)
     counters, bound = np.zeros(width, dtype=np.bool_), np.zeros(width, dtype=np.bool_)
@@ -144,7 +156,7 @@ def bounds(width: int, columns: Iterable[tuple[str, str, str, int]], compared: f
         counters[place] = entry.kind is Kind.COUNTER
         low[place] = max(low[place], entry.low if entry.low is not None else -np.inf)
         high[place] = min(high[place], entry.high if entry.high is not None else np.inf)
-    return Bounds(low, high, counters, watched, bool(bound.all()), compared)
+    return Bounds.of(Bounds(low, high, counters, watched, whole and bool(bound.all()), compared).packed())
 
 
 def columns(samples: Iterable[Sample], where: Mapping[int, int]) -> tuple[tuple[tuple[str, str, str, int], ...], bool]:

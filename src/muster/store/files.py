@@ -26,7 +26,9 @@ from muster.store.unread import lenient
 T = TypeVar("T")
 BESIDE = ("-wal", "-shm")
 """Ends of the names of the files that the database keeps beside its own."""
-_SETTINGS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "journal_size_limit=67108864", "cache_size=-65536")
+_SETTINGS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "journal_size_limit=67108864")
+_CACHES = {False: "cache_size=-65536", True: "cache_size=-8192"}
+"""KiB of pages in memory: for the one who writes, and for each who reads."""
 
 
 class FileSession:
@@ -177,7 +179,7 @@ def _private(path: Path) -> bool:
 
 def _connect(path: str, *, reads_only: bool = False) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=connections.PATIENCE, isolation_level=None, check_same_thread=False)
-    for setting in (*_SETTINGS, *(("query_only=ON",) if reads_only else ())):
+    for setting in (*_SETTINGS, _CACHES[reads_only], *(("query_only=ON",) if reads_only else ())):
         connection.execute(f"PRAGMA {setting}")
     return connection
 

@@ -50,6 +50,7 @@ class Web:
     """The application on its sockets. Not to be started twice."""
 
     def __init__(self, app: Any, listeners: Sequence[tuple[socket.socket, ssl.SSLContext | None]]) -> None:
+        self._app = app
         self._servers = [(uvicorn.Server(_config(app, context)), listener) for listener, context in listeners]
         self.thread = threading.Thread(target=self._run, name="muster-web", daemon=True)
 
@@ -67,6 +68,9 @@ class Web:
         for server, _ in self._servers:
             server.should_exit = True
         self.thread.join(PATIENCE)
+        rooms = getattr(getattr(self._app, "state", None), "rooms", None)
+        if rooms is not None:
+            rooms.close()
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=self._servers[0][0].config.get_loop_factory()) as runner:

@@ -322,7 +322,7 @@ def test_no_time_to_wait(alone: Muster, monkeypatch: pytest.MonkeyPatch, seconds
 
 def test_status_tells_of_rows_that_cannot_be_read(muster: Muster, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     assert muster("status").err == ""
-    monkeypatch.setattr(server._unread, "_rows", {("captures", "c1")})
+    monkeypatch.setattr(server.writing.store.unread, "_rows", {("captures", "c1")})
     assert muster("status").err == "muster: store: 1 row of captures cannot be read\n"
-    monkeypatch.setattr(server._writer, "trouble", "the disk is full")
+    monkeypatch.setattr(server.writing.writer, "trouble", "the disk is full")
     assert "the disk is full" in muster("status").err

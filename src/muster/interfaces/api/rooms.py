@@ -32,6 +32,10 @@ class Rooms:
     feed: Feed
     figures: Figures
 
+    def close(self) -> None:
+        """Ends what goes on by itself."""
+        self.views.close()
+
 
 _making = threading.Lock()
 

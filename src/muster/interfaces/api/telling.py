@@ -37,7 +37,7 @@ async def form(
         str,
         Query(
             alias="format",
-            pattern="^(json|ndjson|csv)$",
+            pattern="^(|json|ndjson|csv)$",
             description="json: a page. ndjson, csv: the whole list, streamed, or its first `limit` rows. `Accept` says it too; left out, json.",
         ),
     ] = "",
