@@ -224,7 +224,7 @@ def _difference(said: Sequence[str], printed: Sequence[str]) -> Iterator[str]:
 
 def with_server(place: Path, *, everything: bool) -> list[Page]:
     """The tutorial, and the page on findings, which goes on where the tutorial's sixth step ends."""
-    quick = {} if everything else {"MUSTER_SETTLE": "1"}
+    quick = {} if everything else {"MUSTER_SETTLE": "1", "MUSTER_STALE_FLOOR": "5"}
     session, tutorial, finding = Session(place, ROOT, **quick), Page(TUTORIAL), Page(FINDING)
     patience = LONG_S if everything else PATIENCE_S
     try:

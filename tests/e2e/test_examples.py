@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples in the docs are what the commands print today: tools/gen_examples.py plays them, with a server for the tutorial."""
+"""The examples in the docs are what the commands print today: tools/gen_examples.py plays them, one server, then a site of three nodes."""
 
 from __future__ import annotations
 

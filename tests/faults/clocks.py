@@ -23,6 +23,7 @@ from muster.wiring.clock import SteadyClock
 from muster.wiring.server import Server
 from muster.wiring.settings import load_settings
 
+
 @dataclass
 class Hand:
     """A wall clock and a monotonic one, set by hand; the server goes by them as it goes by those of its machine."""

@@ -16,8 +16,8 @@ from muster.wiring.clock import PATIENCE
 
 HOUR, YEARS = 3600.0, 10 * 365 * 86_400.0
 LEAPS = [HOUR, -HOUR, YEARS, "zero"]
-VOICES = 10
-STEP = 30.0
+VOICES = 3
+STEP = 60.0
 
 
 def away(now: float, leap: float | str) -> float:
@@ -78,11 +78,11 @@ def test_the_clock_of_the_server_leaps_and_is_set_right(tmp_path: Path, leap: fl
         there.hand.wall += off
         rounds(there, these, 300)
         calm(there, these)
-        assert "leapt" in there.get("../../readyz")["checks"]["clock"]
+        assert "leapt" in there.server.notes()["clock"]
         there.hand.wall -= off
         rounds(there, these, 120)
         calm(there, these)
-        assert "clock" not in there.get("../../readyz").get("checks", {})
+        assert "clock" not in there.server.notes()
         for voice in these:
             ordered(there, voice)
 

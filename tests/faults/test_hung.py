@@ -97,6 +97,7 @@ def test_a_driver_that_hangs_on_every_node_at_once(tmp_path: Path) -> None:
             while hung(site) and time.monotonic() < end:
                 with open(tmp_path / "gone", "r+b", buffering=0):
                     time.sleep(0.1)
+                time.sleep(0.2)
             assert hung(site) == set()
             until(lambda: max(ages(site, hangs)) < 8, "it is read again")
             for agent in agents:

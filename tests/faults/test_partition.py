@@ -181,12 +181,18 @@ def test_a_partition(cut: float, cadence: float, count: int) -> None:
             assert len(want) >= min(cut / 60, cut / cadence) - 5
             missing = want - minutes(there, node, began - 60, ended + 60)
             assert not missing, f"{len(missing)} of {len(want)} minutes are missing"
-        print(f"{count // 2} of {count} nodes cut off for {cut:.0f} s: {queue} reports waited, {dropped} grew too old, taken in order within {took:.1f} s of work")
+        print(
+            f"{count // 2} of {count} nodes cut off for {cut:.0f} s: {queue} reports waited, {dropped} grew too old, taken in order within {took:.1f} s of work"
+        )
 
 
 def versions(there: World, node: Node) -> None:
     """The history of the card's firmware is as it was, in order."""
-    rows = [row.change for row in there.store.reader.changes(card_of(there, node), limit=5000) if row.superseded_at is None and row.change.kind.value == "firmware_changed"]
+    rows = [
+        row.change
+        for row in there.store.reader.changes(card_of(there, node), limit=5000)
+        if row.superseded_at is None and row.change.kind.value == "firmware_changed"
+    ]
     rows.sort(key=lambda change: change.at)
     now = [change.detail["now"] for change in rows]
     assert [change.detail["was"] for change in rows] == ["v1", *now[:-1]]

@@ -131,4 +131,6 @@ def test_1250_agents_at_once(tmp_path: Path) -> None:
         assert len(site.all("cards")) == AGENTS
         ordered = sorted(flood.took)
         print(f"{AGENTS} agents with {WAITING} reports each: {dict(flood.statuses)} in {took:.1f} s, {spent:.1f} s of processor time;")
-        print(f"the last report of an agent after {ordered[len(ordered) // 2]:.1f} s (middle) to {ordered[-1]:.1f} s; {flood.honoured} waited as they were told")
+        print(
+            f"the last report of an agent after {ordered[len(ordered) // 2]:.1f} s (middle) to {ordered[-1]:.1f} s; {flood.honoured} waited as they were told"
+        )

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from muster.domain.decide.merge import Merged, Roll, at_rest, merge, names_of, next_due, tick
+from muster.domain.decide.merge.again import Ahead
 from muster.domain.decide.merge.nodes import find, keys
 from muster.domain.model.errors import InputError
 from muster.domain.model.names import NameKind, canonical
@@ -120,7 +121,7 @@ class Folding:
         roll = self.regions.roll(names)
         if not dry_run:
             roll = self._catch_up(roll, word.at, now)
-        merged = merge(roll, word, self.order, self._policy, now)
+        merged = merge(roll, word, self.order, self._policy, now, self._ahead(roll))
         if dry_run:
             return merged
         self.gathered.said.append(self._said(stored, kind, next(iter(merged.touched))))
@@ -136,7 +137,7 @@ class Folding:
             clock = roll.regions[part].site.clock
             word = Again(at=max(clock, *(same.at for _, same in told)), received_at=now, same=tuple(same for _, same in told))
             index = dict.fromkeys(names_of(word, self._policy), part)
-            merged = merge(Roll(regions=roll.regions, index={**roll.index, **index}), word, self.order, self._policy, now)
+            merged = merge(Roll(regions=roll.regions, index={**roll.index, **index}), word, self.order, self._policy, now, self._ahead(roll))
             self.gathered.said.append(self._said(keep_again(word), "again", part))
             self._step(merged, set())
             for source, same in told:
@@ -144,6 +145,11 @@ class Folding:
                 self.gathered.folded_to[source.slot] = same.at
             roll = replace(merged.roll, index=roll.index)
         return roll
+
+    def _ahead(self, roll: Roll) -> Ahead:
+        """What the sources of these parts said again and is not in the roll yet: time that passes does not make them silent."""
+        told = (known.same(source, float("inf")) for part in roll.regions for source in self.sources.of(part))
+        return {(same.node, same.source): same for same in told if same is not None}
 
     def _said(self, stored: Stored, kind: str, part: str) -> Said:
         order, self.order = self.order, self.order + 1

@@ -52,9 +52,9 @@ class Limited:
     def _about(self, ids: Iterable[str]) -> bool:
         return any(each in self._cards or each in self._nodes or each in self._parts for each in ids)
 
-    def reporters(self, names: Iterable[str] | None = None) -> list[Reporter]:
+    def reporters(self, names: Iterable[str] | None = None, *, nodes: Iterable[str] | None = None) -> list[Reporter]:
         """Reporters that spoke last of a node in sight."""
-        return [each for each in self._reader.reporters(names) if sees(self._patterns, each.node)]
+        return [each for each in self._reader.reporters(names, nodes=nodes) if sees(self._patterns, each.node)]
 
     def version(self) -> int:
         """Number of the last commit that changed a record."""

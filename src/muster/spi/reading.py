@@ -40,8 +40,8 @@ class RollReader(Protocol):
     def sources(self, nodes: Iterable[str] | None = None) -> list[SourceRecord]:
         """Sources, by node name and source; those of ``nodes`` (ids), or all."""
 
-    def reporters(self, names: Iterable[str] | None = None) -> list[Reporter]:
-        """Reporters by name; those of ``names``, or all."""
+    def reporters(self, names: Iterable[str] | None = None, *, nodes: Iterable[str] | None = None) -> list[Reporter]:
+        """Reporters by name; those of ``names``, those that spoke last of ``nodes`` (by name), or all."""
 
     def changes(
         self,

@@ -124,10 +124,11 @@ class Reader:
         runs = self._runs(None if nodes is None else {source.node for source in records})
         return [again.source_on(source, runs) for source in records]
 
-    def reporters(self, names: Iterable[str] | None = None) -> list[Reporter]:
-        """Reporters by name; those of ``names``, or all."""
+    def reporters(self, names: Iterable[str] | None = None, *, nodes: Iterable[str] | None = None) -> list[Reporter]:
+        """Reporters by name; those of ``names``, those that spoke last of ``nodes`` (by name), or all."""
         asked = select(reporters).order_by(reporters.c.reporter)
-        rows = self._rows(asked if names is None else asked.where(among(reporters.c.reporter, names)))
+        asked = asked if names is None else asked.where(among(reporters.c.reporter, names))
+        rows = self._rows(asked if nodes is None else asked.where(among(reporters.c.node, nodes)))
         return [Reporter(**row) for row in rows]
 
     def changes(

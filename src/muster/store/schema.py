@@ -93,6 +93,7 @@ reporters = Table(
     _time("skew"),
     *(_text(name) for name in ("agent_version", "boot_id", "node")),
     Column("state", LargeBinary, nullable=False),
+    Index(None, "node"),
 )
 
 lease = Table("lease", metadata, Column("name", Text, primary_key=True), _text("holder"), Column("token", BigInteger, nullable=False), _time("until"))

@@ -146,6 +146,36 @@ class Card(Struct):
     """The tools' own names, codes and text beside the readings, by node/source."""
 
 
+class Spool(Struct):
+    """Reports that wait at a reporter. ``oldest``: seconds that the oldest has waited."""
+
+    reports: int
+    bytes: int
+    oldest: float
+
+
+class Agent(Struct):
+    """A reporter as it told of itself last. ``skew``: seconds added to its wall clock. What it did not tell yet is null."""
+
+    reporter: str
+    version: str | None
+    incarnation: str
+    sequence: int
+    skew: float
+    heard_at: Time
+    """When its last report came that told more than numbers."""
+    spool: Spool | None
+    dropped: int | None
+    """Reports that the bounds of its spool cost since it began."""
+    refused: int | None
+    memory: int | None
+    """Bytes in use by its processes."""
+    cpu: float | None
+    """Seconds of processor time since it began."""
+    workers: dict[str, str]
+    """Adapters whose worker is at work or stuck."""
+
+
 class Node(Struct):
     """An operating system that holds cards."""
 
@@ -159,6 +189,8 @@ class Node(Struct):
     age: float
     cards: dict[str, int]
     """Accelerators that stand in it, by presence."""
+    agents: list[Agent]
+    """Who reports of it."""
     readings: Readings
 
 
@@ -184,6 +216,10 @@ class Source(Struct):
     listed_at: Time | None
     age: float
     unknown_shape: str
+    cost: float | None
+    """Seconds that its last round took, as its reporter told."""
+    worker: str | None
+    """What the worker that reads it does, where that is more than to wait."""
 
 
 class AdapterSource(Struct):

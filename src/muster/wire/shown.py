@@ -175,8 +175,8 @@ def perhaps(at: float | None) -> str | None:
     return None if at is None else rfc3339(at)
 
 
-def node(record: NodeRecord, shown: Mapping[str, Shown], presences: Iterable[Presence], now: float) -> d.Node:
-    """A node's document, with what is shown of it and the presences of its accelerators."""
+def node(record: NodeRecord, shown: Mapping[str, Shown], presences: Iterable[Presence], agents: list[d.Agent], now: float) -> d.Node:
+    """A node's document, with what is shown of it, the presences of its accelerators, and who reports of it."""
     return d.Node(
         id=record.id,
         name=record.name,
@@ -187,6 +187,7 @@ def node(record: NodeRecord, shown: Mapping[str, Shown], presences: Iterable[Pre
         last_at=rfc3339(record.last_at),
         age=seconds(now - record.last_at),
         cards=dict(sorted(Counter(each.value for each in presences).items())),
+        agents=agents,
         readings=readings(shown, now),
     )
 
@@ -197,8 +198,8 @@ def source_state(record: SourceRecord) -> str:
     return next((word for word, holds in states.items() if holds), "ok")
 
 
-def source(record: SourceRecord, adapter: str | None, now: float) -> d.Source:
-    """A source's document."""
+def source(record: SourceRecord, adapter: str | None, cost: float | None, worker: str | None, now: float) -> d.Source:
+    """A source's document; ``cost`` and ``worker`` as its reporter told of them."""
     return d.Source(
         id=f"{record.node}/{record.source}",
         node=record.node_name,
@@ -219,4 +220,6 @@ def source(record: SourceRecord, adapter: str | None, now: float) -> d.Source:
         listed_at=perhaps(record.listed_at),
         age=seconds(now - record.last_at),
         unknown_shape=record.unknown_shape,
+        cost=cost,
+        worker=worker,
     )

@@ -21,7 +21,7 @@ from muster.domain.model.observation import Role
 from muster.domain.model.reading import Known
 from muster.domain.model.roll import NodeRecord, Presence
 from muster.domain.model.snapshot import Coded, Numbers, Snapshot
-from muster.interfaces.api import tags
+from muster.interfaces.api import agents, tags
 from muster.interfaces.api.answers import AtDesk, answers, answers_page, ref
 from muster.interfaces.api.cards import of_word
 from muster.interfaces.api.paging import Page, Question, Selection, page, picked, question
@@ -67,9 +67,9 @@ class NodeRow:
             return found.reading.value if found is not None and isinstance(found.reading, Known) else None
         return len(self.presences) if path == "cards" else getattr(self.record, path) or None
 
-    def document(self, now: float) -> d.Node:
-        """The node's document."""
-        return shown.node(self.record, self.readings, self.presences, now)
+    def document(self, told: Mapping[str, list[d.Agent]], now: float) -> d.Node:
+        """The node's document, with who reports of it."""
+        return shown.node(self.record, self.readings, self.presences, told.get(self.record.name, []), now)
 
 
 def _past(then: Then) -> list[NodeRow]:
@@ -115,7 +115,8 @@ async def nodes(request: Request, desk: AtDesk, rooms: InRooms, listing: Listing
         return Page(rows=_rows(then, snapshot.texts("id", found.rows), counts), next=found.next, total=found.total)
 
     def documents(rows: Sequence[NodeRow]) -> list[d.Node]:
-        return [row.document(then.now) for row in rows]
+        told = agents.of_nodes(desk.reader, [row.record.name for row in rows]) if asked.at is None else {}
+        return [row.document(told, then.now) for row in rows]
 
     told = Telling(page=page_of, documents=documents, fields=NODE_TABLE, readings=True, heavy=True)
     return await tell(request, rooms, form, asked, selection, told)
@@ -140,9 +141,10 @@ async def node(
         if time is not None:
             rows = _past(then)
             one = _called(node, [row.record for row in rows])
-            return tags.told(request, next(row for row in rows if row.record is one).document(then.now))
+            return tags.told(request, next(row for row in rows if row.record is one).document({}, then.now))
         one = _called(node, [each for each in then.views.lists.nodes().records.values() if desk.sees(each.name)])
-        return tags.told(request, _rows(then, [one.id], _counted(then)[1])[0].document(then.now))
+        reporters = agents.of_nodes(desk.reader, [one.name])
+        return tags.told(request, _rows(then, [one.id], _counted(then)[1])[0].document(reporters, then.now))
 
     return await upon(rooms, told, EVERYTHING, then=time is not None)
 
@@ -185,7 +187,8 @@ async def sources(request: Request, desk: AtDesk, rooms: InRooms, listing: Listi
 
     def documents(ids: Sequence[str]) -> list[d.Source]:
         records, adapters = then.views.lists.sources().records, rooms.views.adapters
-        return [shown.source(records[id_], adapters.of(records[id_].source), then.now) for id_ in ids if id_ in records]
+        found = ((records[id_], adapters.of(records[id_].source)) for id_ in ids if id_ in records)
+        return agents.sources(desk.reader, found, then.now)
 
     return await tell(request, rooms, form, asked, selection, Telling(page=page_of, documents=documents, fields=SOURCE_TABLE, heavy=True))
 
@@ -204,7 +207,7 @@ async def source(
         here = {id_: each for id_, each in known.items() if desk.sees(each.node_name)}
         found = [id_ for id_ in here if id_ == source] or [id_ for id_, each in here.items() if f"{each.node_name}/{each.source}".lower() == source.lower()]
         record = here[_only("source", source, found, found)]
-        return tags.told(request, shown.source(record, rooms.views.adapters.of(record.source), desk.clock()))
+        return tags.told(request, agents.sources(desk.reader, [(record, rooms.views.adapters.of(record.source))], desk.clock())[0])
 
     return await upon(rooms, told, EVERYTHING)
 

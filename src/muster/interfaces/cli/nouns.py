@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from muster.domain.model.errors import InputError
 from muster.domain.model.filters import Shape
-from muster.interfaces.cli.cells import rfc3339, span, word
+from muster.interfaces.cli.cells import quantity, rfc3339, span, word
 from muster.interfaces.cli.documents import ago, at_path, card_place, field, identity, measured, on_card, seen, when
 from muster.interfaces.cli.output import Column, Row
 
@@ -144,6 +144,29 @@ PARTITIONS = Noun(
     ),
 )
 
+def _bytes(value: float) -> str:
+    return quantity(value, "bytes")
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3g}s"
+
+
+def _agents(row: Mapping[str, Any], key: str) -> str | None:
+    """What the reporters of a node tell, each once."""
+    return ", ".join(sorted({str(each[key]) for each in row.get("agents") or () if each.get(key)})) or None
+
+
+def _worst(row: Mapping[str, Any], key: str) -> float | None:
+    """The number that is furthest from zero, of a node's reporters."""
+    return max((each[key] for each in row.get("agents") or () if each.get(key) is not None), key=abs, default=None)
+
+
+def _spool(row: Mapping[str, Any], key: str) -> float | None:
+    """The most that waits at a reporter of a node."""
+    return max((each["spool"][key] for each in row.get("agents") or () if each.get("spool")), default=None)
+
+
 NODES = Noun(
     path="/nodes",
     names=("nodes", "node", "n"),
@@ -156,7 +179,12 @@ NODES = Noun(
         Column(title="CARDS", key="cards", value=lambda row: sum(row["cards"].values()) if row.get("cards") else 0, right=True),
         Column(title="PRESENT", key="cards.present", value=lambda row: (row.get("cards") or {}).get("present", 0), right=True, needs=("cards",)),
         when("SEEN", "last_at"),
+        Column(title="AGENT", key="agents.version", value=lambda row: _agents(row, "version"), needs=("agents",)),
+        Column(title="SKEW", key="agents.skew", value=lambda row: _worst(row, "skew"), show=span, right=True, needs=("agents",)),
+        Column(title="SPOOL", key="agents.spool", value=lambda row: _spool(row, "bytes"), show=_bytes, right=True, needs=("agents",)),
+        Column(title="LAG", key="agents.lag", value=lambda row: _spool(row, "oldest"), show=span, right=True, needs=("agents",)),
         field("ID", "id"),
+        Column(title="INCARNATION", key="agents.incarnation", value=lambda row: _agents(row, "incarnation"), wide=True, needs=("agents",)),
         field("MACHINE", "machine_id", wide=True),
         field("SYSTEM", "system", wide=True),
         measured("KERNEL", "node.kernel", "text", wide=True),
@@ -178,7 +206,10 @@ SOURCES = Noun(
         _state("OUTCOME", "outcome"),
         field("CARDS", "cards", right=True),
         when("LAST", "last_at"),
-        Column(title="PROMISE", key="promise", value=lambda row: row.get("promise"), show=span, right=True),
+        Column(title="CADENCE", key="cadence", value=lambda row: row.get("cadence"), show=span, right=True),
+        Column(title="COST", key="cost", value=lambda row: row.get("cost"), show=_seconds, right=True),
+        Column(title="PROMISE", key="promise", value=lambda row: row.get("promise"), show=span, right=True, wide=True),
+        field("WORKER", "worker"),
         field("DETAIL", "detail"),
         field("CHANNEL", "channel", wide=True),
         field("WITNESS", "witness", wide=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TypeAlias
 
 from muster.domain.decide.essence import moving
@@ -15,6 +16,8 @@ from muster.domain.model.roll import Act, Again, Listing, NodeNames, Same, Word
 
 Ahead: TypeAlias = Mapping[tuple[NodeNames, str], Same]
 """What sources are known to have gone on saying, by node and source: told by words that stand further on in the journal."""
+NOBODY: Ahead = MappingProxyType({})
+"""Nobody is known to have gone on."""
 
 
 def ahead_of(said: Sequence[Listing | Act | Again], after: Ahead) -> list[Ahead]:

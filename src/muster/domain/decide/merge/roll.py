@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from muster.domain.decide.merge.again import Ahead, ahead_of, go_on
+from muster.domain.decide.merge.again import NOBODY, Ahead, ahead_of, go_on
 from muster.domain.decide.merge.apply import advance, apply
 from muster.domain.decide.merge.difference import difference, samples
 from muster.domain.decide.merge.findings import findings
@@ -26,8 +26,8 @@ CHECKPOINT = 24
 """Words between two checkpoints of a part."""
 
 
-def merge(roll: Roll, said: Listing | Act | Again, order: int, policy: Policy, now: float) -> Merged:
-    """Takes one word into the roll. Pure: the same roll and word give the same answer."""
+def merge(roll: Roll, said: Listing | Act | Again, order: int, policy: Policy, now: float, ahead: Ahead = NOBODY) -> Merged:
+    """Takes one word into the roll. Pure: the same roll and word give the same answer. ``ahead`` is what sources went on saying behind this word."""
     names = told_names(said, policy)
     found = found_by(roll, said, names)
     before = [roll.regions[i] for i in found]
@@ -35,7 +35,7 @@ def merge(roll: Roll, said: Listing | Act | Again, order: int, policy: Policy, n
     entry = Entry(said.at, order, said)
     late = entry.at < region.site.clock
     old = region.site
-    region, points = _insert(region, entry, policy, now, {}) if late else _append(region, entry, policy, now, {})
+    region, points = _insert(region, entry, policy, now, ahead) if late else _append(region, entry, policy, now, ahead)
     moved = late or len(before) > 1 or len(region.site.gone) != len(old.gone) or set(region.site.cards) != set(old.cards)
     region, folded = _compact(region, policy, now)
     united = tuple(i for i in found if i != region.id)

@@ -63,6 +63,7 @@ def _reporters() -> None:
         sa.Column("state", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("reporter"),
     )
+    op.create_index("ix_reporters_node", "reporters", ["node"])
     op.create_table("lease", _text("name"), _text("holder"), _count("token"), sa.Column("until", sa.Double(), nullable=False), sa.PrimaryKeyConstraint("name"))
     op.execute("INSERT INTO lease (name, holder, token, until) VALUES ('writer', '', 0, 0)")  # two that come at once wait for each other on it
 
