@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+from unittest import mock
 
 from muster.collect import hands
 from muster.domain.model.source import Capture, Source
@@ -37,7 +38,5 @@ def hasty(source: Source, search: tuple[str, ...], cadence: float | None) -> Sou
 
 
 if __name__ == "__main__":
-    RecordedReader.read = hanging  # type: ignore[method-assign]
-    agent._tuned = hasty  # type: ignore[assignment]
-    hands.GRACE_S = 1.0
-    sys.exit(main())
+    with mock.patch.object(RecordedReader, "read", hanging), mock.patch.object(agent, "_tuned", hasty), mock.patch.object(hands, "GRACE_S", 1.0):
+        sys.exit(main())

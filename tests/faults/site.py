@@ -218,11 +218,6 @@ class Agent:
     program: Sequence[str] = ("-m", "muster", "agent")
     process: subprocess.Popen[bytes] | None = None
 
-    def command(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command of the agent to its end."""
-        told = [sys.executable, "-m", "muster", "agent", *words]
-        return subprocess.run(told, env=plain(HOME=str(self.folder), **self.environment), capture_output=True, text=True, timeout=90, check=False, **more)  # type: ignore[call-overload, no-any-return]
-
     def start(self) -> None:
         """Starts it in a group of its own."""
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call into a driver hangs on every node at once: what else there is to read is read on, it is said, nothing piles up, and it ends when the driver answers."""
+"""A call into a driver hangs on every node at once: the rest is read on, it is said, nothing piles up, and it ends with the hang."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def ages(site: Server, source: str) -> list[float]:
 def test_a_driver_that_hangs_on_every_node_at_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     with server(tmp_path / "server", settle="2") as site:
-        agents = []
+        agents, hangs, reads, cards = list[Agent](), "", "", 0
         for number in range(NODES):
             hangs, reads, cards = both(tmp_path / f"m{number}", number)
             told = {"MUSTER_CADENCE": "2", "MUSTER_SERVER": str(site.runtime / "muster.sock"), "HANG_AT": str(pipe), "HANG_SOURCE": hangs}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.faults.voices import fact
@@ -65,7 +66,11 @@ class Node:
         """One round: a fact that is new with each third, and numbers."""
         self.sequence += 1
         world, sequence = self.world, self.sequence
-        readings = {"firmware.version": {"v": fact(sequence)}, "temperature.core": {"v": float(sequence % 90)}, "power.draw": {"v": 100.0 + sequence % 7}}
+        readings: dict[str, dict[str, Any]] = {
+            "firmware.version": {"v": fact(sequence)},
+            "temperature.core": {"v": float(sequence % 90)},
+            "power.draw": {"v": 100.0 + sequence % 7},
+        }
         card = ObservationDoc(level="card", ids=[("serial", f"SN{self.number:05d}"), ("pci_address", "0000:3b:00.0")], readings=readings)
         told = ListingDoc(
             source="test.status",

@@ -67,8 +67,8 @@ class Flood:
                 await link[1].wait_closed()
 
     async def _exchanged(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes, token: str) -> tuple[int, float, str]:
-        head = f"POST /v1/reports HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/msgpack\r\nAuthorization: {token}\r\nContent-Length: {len(body)}\r\n\r\n"
-        writer.write(head.encode() + body)
+        lines = ["POST /v1/reports HTTP/1.1", "Host: here", "Content-Type: application/msgpack", f"Authorization: {token}", f"Content-Length: {len(body)}"]
+        writer.write("\r\n".join([*lines, "", ""]).encode() + body)
         told = await reader.readuntil(b"\r\n\r\n")
         lines = told.decode().split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
@@ -131,6 +131,4 @@ def test_1250_agents_at_once(tmp_path: Path) -> None:
         assert len(site.all("cards")) == AGENTS
         ordered = sorted(flood.took)
         print(f"{AGENTS} agents with {WAITING} reports each: {dict(flood.statuses)} in {took:.1f} s, {spent:.1f} s of processor time;")
-        print(
-            f"the last report of an agent after {ordered[len(ordered) // 2]:.1f} s (middle) to {ordered[-1]:.1f} s; {flood.honoured} waited as they were told"
-        )
+        print(f"an agent was done after {ordered[len(ordered) // 2]:.1f} s (middle) to {ordered[-1]:.1f} s; {flood.honoured} waited as they were told")

@@ -58,8 +58,7 @@ def test_a_hundred_nodes_that_join_under_one_name(tmp_path: Path) -> None:
             try:
                 join(tmp_path / f"n{number}", f"https://127.0.0.1:{site.port}", mark, token, node)
             except MusterError as error:
-                assert error.hint
-                outcomes[error.code] += 1
+                outcomes[error.code if error.hint else "without a hint"] += 1
             else:
                 outcomes["joined"] += 1
         members = site.all("reporters")
@@ -117,10 +116,9 @@ def test_a_hundred_nodes_that_report_under_one_name(tmp_path: Path) -> None:
 def test_a_hundred_nodes_with_one_serial(tmp_path: Path) -> None:
     """A serial that a hundred cards have names none of them; each is told from the others by its node and place."""
     with server(tmp_path) as site:
-        took = []
+        took = list[float]()
         for round_ in (1, 2, 3):
-            for number in range(HUNDRED):
-                took.append(posted(site, f"gpu-{number}", node_doc(f"gpu-{number}"), round_, "SAMESERIAL1"))
+            took += [posted(site, f"gpu-{number}", node_doc(f"gpu-{number}"), round_, "SAMESERIAL1") for number in range(HUNDRED)]
             asked(site)
         until(lambda: kinds(site)["placeholder_id"] + kinds(site)["identity_conflict"], "the site is told")
         cards = site.all("cards")
@@ -144,12 +142,8 @@ def test_cloned_machines(tmp_path: Path) -> None:
             other_key.join(token)
         same_key = of(site, "gpu-3", NodeDoc(name="gpu-3", machine_id=TWO, system="S3"))
         same_key.key, same_key.reporter = first.key, first.reporter
-        try:
+        with pytest.raises(AssertionError, match=r": 40[139] "):
             same_key.known()
-            said = same_key.post(pack(same_key.report(1)))
-            assert said.status == 403, said
-        except AssertionError as refused:
-            assert "403" in str(refused) or "401" in str(refused) or "409" in str(refused), refused
         same_words = of(site, "gpu-1", first.node)
         same_words.key, same_words.reporter, same_words.headers = first.key, first.reporter, first.headers
         said = same_words.post(pack(msgspec.structs.replace(same_words.report(1), events=[], heard=[part(same_words.listing(7, time.time()))])))

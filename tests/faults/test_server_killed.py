@@ -7,11 +7,12 @@ import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.faults.site import PATIENCE, RUNS, Server, few, server, until
+from tests.faults.site import RUNS, Server, few, server, until
 from tests.faults.voices import LOST, Voice, replayed, voices, whole
 from tests.postgres import Postgres
 
@@ -42,37 +43,36 @@ class Operator:
 
 
 @contextmanager
-def at_work(these: Sequence[Voice], operator: Operator | None = None) -> Iterator[list[BaseException]]:
+def at_work(these: Sequence[Voice], operator: Operator | None = None) -> Iterator[list[Future[None]]]:
     """All of them talk while this lasts. What goes wrong is raised at the end."""
-    ended, wrong = threading.Event(), list[BaseException]()
+    ended = threading.Event()
 
     def talk(one: Voice | Operator, pause: float) -> None:
+        while not ended.is_set():
+            one.say(ended)
+            ended.wait(pause)
+
+    with ThreadPoolExecutor(len(these) + 1) as hands:
+        talks = [hands.submit(talk, voice, 0.01) for voice in these] + ([hands.submit(talk, operator, 0.1)] if operator else [])
         try:
-            while not ended.is_set():
-                one.say(ended)
-                ended.wait(pause)
-        except BaseException as error:  # told by the thread that waits for it
-            wrong.append(error)
-
-    several: list[tuple[Voice | Operator, float]] = [(each, 0.01) for each in these]
-    threads = [threading.Thread(target=talk, args=each) for each in (*several, *([(operator, 0.1)] if operator else []))]
-    for thread in threads:
-        thread.start()
-    try:
-        yield wrong
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join(PATIENCE)
-    if wrong:
-        raise wrong[0]
+            yield talks
+        finally:
+            ended.set()
+    for each in talks:
+        each.result()
 
 
-def heard(these: Sequence[Voice], wrong: Sequence[BaseException]) -> None:
+def heard(these: Sequence[Voice], talks: Sequence[Future[None]]) -> None:
     """Waits until each was acknowledged something more."""
     before = [voice.sequence for voice in these]
-    until(lambda: wrong or all(voice.sequence > was for voice, was in zip(these, before, strict=True)), "every reporter is heard")
-    assert not wrong, wrong
+
+    def more() -> bool:
+        for each in talks:
+            if each.done():
+                each.result()
+        return all(voice.sequence > was for voice, was in zip(these, before, strict=True))
+
+    until(more, "every reporter is heard")
 
 
 def killed(site: Server, these: Sequence[Voice], operator: Operator, runs: int) -> int:

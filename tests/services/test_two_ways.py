@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -105,13 +107,8 @@ class Side:
         self.inventory = Inventory(self.store.writer, POLICY, now)
 
     def report(self, doc: ReportDoc, now: float) -> str:
-        takes = Source.takes
-        if not self.light:
-            Source.takes = lambda *_: False  # type: ignore[method-assign]  # this side hears everything in full
-        try:
+        with nullcontext() if self.light else patch.object(Source, "takes", return_value=False):
             return self.inventory.report(doc, now).answer
-        finally:
-            Source.takes = takes  # type: ignore[method-assign]  # as it was
 
     def shown(self, now: float, *, late: bool) -> dict[str, Any]:
         """Everything that a person can see, but numbers of rows; where rounds come late, without resets of counters (decision 0015)."""

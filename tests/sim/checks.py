@@ -240,17 +240,22 @@ def biographies(look: Look, boards: Iterable[int]) -> Iterator[str]:
             yield f"board {number} was installed {installed} times"
 
 
-def snapshot(store: Store) -> dict[str, object]:
-    """State and history of every card and what is open, by names that do not depend on the order of arrival."""
+def snapshot(store: Store, *, counters: bool = True) -> dict[str, object]:
+    """State and history of every card and what is open, by names that do not depend on the order of arrival.
+
+    Without ``counters`` what was counted is left out: it is counted at words in full, and which words are in full depends on the order of arrival.
+    """
     found: dict[str, object] = {}
     nodes = {node.id: node.system or node.name for node in store.reader.nodes()}
     for card in store.reader.cards():
-        rows = [r.change for r in store.reader.changes(card.id, limit=100_000) if r.superseded_at is None]
+        rows = [
+            r.change for r in store.reader.changes(card.id, limit=100_000) if r.superseded_at is None and (counters or r.change.kind.value != "counter_reset")
+        ]
         history = sorted((round(c.at - START, 2), c.kind.value, nodes.get(str(c.detail.get("node")), "")) for c in rows)
         ids = sorted((kind, tuple(sorted(values))) for kind, values in card.ids.items())
         cut = sorted(str(part.ids) for part in card.partitions)
         key = repr(ids)
-        state = (card.presence.value, card.node_name, card.slot, card.address, card.rung.value, dict(card.increase), cut, history)
+        state = (card.presence.value, card.node_name, card.slot, card.address, card.rung.value, dict(card.increase) if counters else {}, cut, history)
         found[key if key not in found else f"{key} {card.created_at}"] = state
     found["findings"] = sorted((row.finding.kind.value, row.finding.about) for row in store.reader.findings() if row.finding.kind not in SITE)
     return found
@@ -260,5 +265,3 @@ def apart(mine: dict[str, object], theirs: dict[str, object], who: str) -> list[
     """Where two snapshots differ."""
     keys = sorted(mine.keys() | theirs.keys())
     return [f"{who} says of {k}: {theirs.get(k)}; this says {mine.get(k)}" for k in keys if mine.get(k) != theirs.get(k)]
-
-

@@ -91,7 +91,7 @@ def _end(site: Site, *, oracle: bool) -> None:
     site.found += checks.apart(checks.snapshot(site.server.store), before, "the server before its restart")
     if oracle:
         other = ordered(site)
-        site.found += checks.apart(before, checks.snapshot(other), "ordered delivery")
+        site.found += checks.apart(checks.snapshot(site.server.store, counters=False), checks.snapshot(other, counters=False), "ordered delivery")
         other.close()
 
 

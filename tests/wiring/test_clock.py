@@ -62,3 +62,14 @@ def test_a_clock_that_goes_on_leaping_is_never_believed() -> None:
         clocks.off += 1000 if step % 2 else -900
         clocks.after(60)
     assert clocks.steady() == T0 + 6000
+
+
+def test_who_is_told_of_a_leap_may_ask_for_the_time() -> None:
+    wall, mono, seen = [T0], [100.0], list[float]()
+    steady = SteadyClock(lambda: wall[0], lambda: mono[0], leapt=lambda _: seen.append(steady()))
+    wall[0] += 3600
+    steady()
+    wall[0] += PATIENCE
+    mono[0] += PATIENCE
+    assert steady() == T0 + 3600 + PATIENCE
+    assert seen == [T0 + 3600 + PATIENCE]

@@ -33,8 +33,11 @@ class SteadyClock:
         """The time now."""
         with self._lock:
             mono = self._mono()
-            self._follow(self._wall() - mono, mono)
-            return self._base + mono
+            leapt = self._follow(self._wall() - mono, mono)
+            now = self._base + mono
+        if leapt:
+            self._leapt(leapt)  # who is told may ask us for the time
+        return now
 
     @property
     def trouble(self) -> str:
@@ -45,7 +48,8 @@ class SteadyClock:
             off = self._doubt[0] - self._base
             return f"the clock of this machine leapt {abs(off):.0f} s {'ahead' if off > 0 else 'back'}; set it right, or it is believed in a while"
 
-    def _follow(self, base: float, mono: float) -> None:
+    def _follow(self, base: float, mono: float) -> float:
+        """Seconds by which a new time of the wall clock is taken on; 0 when none is."""
         if abs(base - self._base) <= STEP:
             self._base, self._doubt = base, None
         elif self._doubt is None or abs(base - self._doubt[0]) > STEP:
@@ -53,4 +57,5 @@ class SteadyClock:
         elif mono - self._doubt[1] >= self._patience:
             off = base - self._base
             self._base, self._doubt = base, None
-            self._leapt(off)
+            return off
+        return 0.0

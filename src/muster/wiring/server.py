@@ -285,7 +285,8 @@ def _say_join(server: Server) -> None:
         if line
         else f"muster: reporters come in at {server.writing.address}; `muster agent token create` prints the line that joins"
     )
-    print(told, file=sys.stderr, flush=True)  # noqa: T201 - said to who started it, beside the log
+    sys.stderr.write(f"{told}\n")
+    sys.stderr.flush()
 
 
 def _authority(server: Server) -> dict[str, str]:

@@ -94,6 +94,8 @@ class Writing:
         self.threads: dict[str, threading.Thread] = {}
         self._make_keeper = keeper or self._inventory
         self._ending = threading.Event()
+        self._set = threading.Event()
+        """Set when the wall clock was set, until nobody's silence is held against them for a while."""
         self._held = ExitStack()
         self._leased = 0.0
 
@@ -201,7 +203,11 @@ class Writing:
             mono = time.monotonic()
             try:
                 self._hold_lease(mono)
-                self.keeping.tick(self.clock())
+                now = self.clock()
+                if self._set.is_set():
+                    self._set.clear()
+                    self.keeping.hold(now + self.policy.stale_floor)
+                self.keeping.tick(now)
                 if mono - trimmed >= self.settings.trim and self.keeping.begun:
                     trimmed = mono
                     self.keeping.alone(self._trim)
@@ -253,9 +259,9 @@ class Writing:
                 self.wrong["minutes"] = error.message
 
     def _leapt(self, seconds: float) -> None:
-        """The wall clock was set, and stood by it: nobody is silent because of that."""
+        """The wall clock was set, and stood by it: nobody is silent because of that. Whoever finds out may be keeping the roll, so it is held by `_pass_time`."""
         log.warning("the clock of this machine was set", seconds=round(seconds))
-        self.keeping.hold(self.clock() + self.policy.stale_floor)
+        self._set.set()
 
     def _end_time(self) -> None:
         self._ending.set()

@@ -144,6 +144,7 @@ PARTITIONS = Noun(
     ),
 )
 
+
 def _bytes(value: float) -> str:
     return quantity(value, "bytes")
 

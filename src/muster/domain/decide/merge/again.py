@@ -29,7 +29,9 @@ def ahead_of(said: Sequence[Listing | Act | Again], after: Ahead) -> list[Ahead]
         if isinstance(word, Again):
             known.update({(same.node, same.source): same for same in word.same})
         elif isinstance(word, Listing):
-            known.pop((word.node, word.witness.source), None)
+            run = known.get((word.node, word.witness.source))
+            if run is not None and run.at > word.at:  # a run of that word; one that ended before it is of the word before
+                del known[word.node, word.witness.source]
     found.reverse()
     return found
 
