@@ -46,7 +46,7 @@ MASKS = (
     (re.compile(r"\d+(\.\d+)? [KM]iB(?=, schema)"), "SIZE"),
     (ID, "ID"),
     (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
-    (re.compile(r"(?<![\w.])\d+(ms|s|m|h|d)(?![\w/])"), "AGE"),
+    (re.compile(r"(?<![\w.])\d+(\.\d+)?(ms|s|m|h|d)(?![\w/])"), "AGE"),
     (re.compile(r"^(AGE .*) \d+$"), r"\1 NUMBER"),
     (re.compile(r"\d+ changes kept, \d+ findings open in \d+ s"), "CHANGES, FINDINGS, SECONDS"),
 )

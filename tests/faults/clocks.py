@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from tests.faults.site import until
 from tests.faults.voices import Voice
 
 from muster.domain.model.access import Reach, Scope
@@ -38,9 +39,16 @@ class Site:
     def __init__(self, server: Server, hand: Hand) -> None:
         self.server, self.hand = server, hand
         self.after: list[Voice] = []
+        self.ticks = 0
+        self._tick = server.writing.keeping.tick
 
         self.real = hand.wall - hand.mono
         """What the clocks of agents are off from the monotonic one."""
+
+    def counted(self, now: float) -> None:
+        """What is due is done; that is counted."""
+        self._tick(now)
+        self.ticks += 1
 
     @property
     def now(self) -> float:
@@ -56,7 +64,8 @@ class Site:
             self.hand.mono += step
             left -= step
             self.server.writing.clock()
-        self.server.writing.keeping.tick(self.now)
+        ticked = self.ticks
+        until(lambda: self.ticks > ticked + 1, "time passes", every=0.01)
 
     def voices(self, count: int, prefix: str = "node") -> list[Voice]:
         """So many reporters that have joined."""
@@ -107,9 +116,12 @@ def site(folder: Path, hand: Hand | None = None) -> Iterator[Site]:
         server = Server(settings, build, reporters)
     server.start()
     made = Site(server, told)
+    held = mock.patch.object(server.writing.keeping, "tick", made.counted)
+    held.start()
     try:
         yield made
     finally:
         for voice in made.after:
             voice.close()
         server.stop()
+        held.stop()

@@ -96,8 +96,11 @@ def test_the_clock_of_the_server_leaps_and_stays_so(tmp_path: Path, leap: float)
         rounds(there, these, 4 * STEP)
         there.hand.wall += leap
         rounds(there, these, PATIENCE + 10 * STEP)
-        calm(there, these)
+        assert there.findings("source_silent") == []
+        assert {card["presence"] for card in there.all("cards")} == {"present"}
         assert len(there.findings("clock_wrong")) == VOICES
+        rounds(there, these, max(0.0, -leap))  # times of before are ahead of the clock until then, and stand
+        calm(there, these)
         rounds(there, these, 300)
         calm(there, these)
         print(f"the server's clock was set by {leap:.0f} s for good: {len(there.findings('clock_wrong'))} agents are said to be off, none is silent")

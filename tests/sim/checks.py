@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from muster.domain.model.roll import CardRecord, FindingKind, NodeRecord, Presence
 from muster.services.arrivals import Arrivals
@@ -176,8 +176,8 @@ class Look:
             yield f"serial {SHARED_SERIAL} is told by {len(told)} nodes: placeholder_id is not found"
 
 
-def gauges(look: Look) -> Iterator[str]:
-    """Newest numbers, and how many rounds the minutes count, of sampled boards."""
+def gauges(look: Look, counted: Callable[[int], bool]) -> Iterator[str]:
+    """Newest numbers of sampled boards, and of those that are to be ``counted`` how many rounds their minutes count."""
     world, model, store, now = look.world, look.model, look.store, look.now
     ids = {uuid: look.by_uuid[uuid][0].id for uuid in model.gauges if look.by_uuid.get(uuid)}
     words: dict[str, dict[str, tuple[float, object]]] = defaultdict(dict)
@@ -189,9 +189,10 @@ def gauges(look: Look) -> Iterator[str]:
         mine, board = model.gauges[uuid], world.boards[int(uuid[4:12], 16)]
         if board.node in calm:
             yield from _newest(board, mine, words[card])
-        counted = sum(each["count"] for each in store.reader.minutes(card, "power.draw", 0.0, now + 60) if each["source"] == DRIVER)
-        if not mine.rounds <= counted <= mine.rounds + len(model.doubt):
-            yield f"board {board.number}: {mine.rounds} rounds were acknowledged, minutes count {counted}"
+        if counted(board.number):
+            rounds = sum(each["count"] for each in store.reader.minutes(card, "power.draw", 0.0, now + 60) if each["source"] == DRIVER)
+            if not mine.rounds <= rounds <= mine.rounds + len(model.doubt):
+                yield f"board {board.number}: {mine.rounds} rounds were acknowledged, minutes count {rounds}"
 
 
 def _newest(board: Board, mine: Gauges, told: dict[str, tuple[float, object]]) -> Iterator[str]:

@@ -50,7 +50,7 @@ def run(
 ) -> Outcome:  # fmt: skip
     """Runs one seed and checks it."""
     logging.getLogger("muster").setLevel(logging.CRITICAL)
-    world = World(seed, machines, cards, bmc=bmc)
+    world = World(seed, machines, cards, bmc=bmc, older=0.2 if machines < 50 else 0.05)
     with tempfile.TemporaryDirectory(prefix="muster-sim-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
         site = Site(seed, world, rates, Path(folder), on_disk=on_disk, deaths=deaths, oracle=oracle)
         try:

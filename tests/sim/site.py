@@ -156,6 +156,7 @@ class Site:
             self.model.unknown(doc)
             return Posted(Fate.LATER, "the connection was lost")
         if isinstance(answer, Unavailable):
+            self.tally["unavailable"] += 1
             return Posted(Fate.LATER, answer.message)
         if isinstance(answer, MusterError):
             self.found.append(f"{doc.reporter} {doc.sequence}: {answer.message}")
@@ -202,7 +203,8 @@ class Site:
         faults = seen.faults()
         touched, self.world.touched = self.world.touched, set()
         faults += checks.biographies(seen, range(len(self.world.boards)) if deep else sorted(touched))
-        faults += checks.gauges(seen)
+        hour = int((self.now - START) // 3600)
+        faults += checks.gauges(seen, lambda number: deep or len(self.world.boards) < 100 or (number + hour) % 24 == 0)
         if deep:
             faults += checks.numbering(self.model, self.server.store)
         self.found += faults

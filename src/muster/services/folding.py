@@ -83,12 +83,15 @@ class Folding:
         return touched
 
     def pass_time(self, now: float) -> None:
-        """Looks at the parts that are due."""
+        """Looks at the parts that are due, each once: what falls due at this very moment waits for the next."""
+        ready: dict[str, None] = {}
         while self._heap and self._heap[0][0] <= now:
-            due, part = heapq.heappop(self._heap)
-            if part not in self._rest or due < self._due(part):
-                if part in self._rest:
-                    self._wake(part)
+            ready[heapq.heappop(self._heap)[1]] = None
+        for part in ready:
+            if part not in self._rest:
+                continue
+            if self._due(part) > now:
+                self._wake(part)
                 continue
             region = self.regions.get(part)
             roll = self._catch_up(Roll(regions={part: region}), now, now)

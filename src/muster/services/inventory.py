@@ -129,8 +129,10 @@ class Inventory:
             self._lost = True
             raise
 
-    def act(self, doc: ActDoc, now: float, *, dry_run: bool = False) -> list[str]:
+    def act(self, doc: ActDoc, now: float, *, dry_run: bool = False, under: Under | None = None) -> list[str]:
         """Takes an operator's word; returns the ids of the cards it changed. With ``dry_run`` those that it would change, and nothing is kept.
+
+        ``under`` are the key and the digest of the request: its answer is kept with what it does, so that it is not done again.
 
         Raises NotFound, Ambiguous, Conflict or InputError.
         """
@@ -139,6 +141,8 @@ class Inventory:
         touched = self._fold.act(said, keep_act(doc, said), now, dry_run=dry_run)
         if not dry_run:
             self._fold.gathered.audit.append(_audit(doc, now))
+            if under is not None:
+                self._fold.gathered.answered.append(_answered(under, doc, touched, now))
             self._commit(now)
         return touched
 
@@ -284,6 +288,11 @@ def _names_of(doc: ReportDoc, policy: Policy) -> set[tuple[str, str]]:
 def _audit(doc: ActDoc, now: float) -> dict[str, Any]:
     rest = {key: value for key, value in msgspec.to_builtins(doc).items() if key not in ("by", "what") and value}
     return {"at": now, "by": doc.by, "what": doc.what, **rest}
+
+
+def _answered(under: Under, doc: ActDoc, touched: list[str], now: float) -> Answered:
+    key, digest = under
+    return Answered(key=key, digest=digest, at=now, status=200, body=msgspec.json.encode(acted(doc.what, touched)))
 
 
 def _capture(doc: ReportDoc, each: wire.CaptureDoc) -> CaptureRow:

@@ -49,6 +49,12 @@ class ActAnswer(Struct):
     dry_run: bool = False
 
 
+def acted(what: str, cards: list[str], *, dry_run: bool = False) -> ActAnswer:
+    """The answer to an act that touched these cards."""
+    later = what == "not_same" and not cards
+    return ActAnswer(cards=cards, takes_effect="from the next listing on" if later else "now", dry_run=dry_run)
+
+
 class AcknowledgeRequest(Struct, omit_defaults=True):
     """Who has seen a finding, where the server does not know it by a token, and why it may stand."""
 

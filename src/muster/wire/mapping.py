@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from muster.domain.model.attributes import ATTRIBUTES, Kind, Level
@@ -89,16 +90,40 @@ def to_reading_doc(reading: Reading) -> dict[str, Any]:
 
 def to_observations(doc: ListingDoc) -> tuple[Observation, ...]:
     """The observations of a listing. Sets and tuples come back as lists, as JSON has them."""
-    return tuple(told for each in doc.observations if (told := _observation(each)) is not None)
+    made: dict[str | int, Reading] = {}
+    return tuple(told for each in doc.observations if (told := _observation(each, made)) is not None)
 
 
-def _observation(doc: ObservationDoc) -> Observation | None:
-    if doc.level not in LEVELS:
+def _observation(doc: ObservationDoc, made: dict[str | int, Reading]) -> Observation | None:
+    level = _LEVELS.get(doc.level)
+    if level is None:
         return None
-    subject = Subject(level=Level(doc.level), names=_names(doc.ids), parent=_names(doc.parent), ordinal=doc.ordinal)
-    readings = {key: fit(key, reading) for key, each in doc.readings.items() if (reading := to_reading(each)) is not None}
+    subject = Subject(level=level, names=_names(doc.ids), parent=_names(doc.parent) if doc.parent else _NOBODY, ordinal=doc.ordinal)
     role = Role(doc.role) if doc.role in _ROLES else None
-    return Observation(subject=subject, readings=readings, vendor=plain(doc.vendor), role=role)
+    return Observation(subject=subject, readings=_readings(doc.readings, made), vendor=plain(doc.vendor), role=role)
+
+
+def _readings(told: Mapping[str, Mapping[str, Any]], made: dict[str | int, Reading]) -> dict[str, Reading]:
+    """Readings as `to_reading` and `fit` make them. ``made`` are those of this listing: equal texts and whole numbers that are facts share one.
+
+    A number that moves never does, so that each has its place in the lane of numbers.
+    """
+    found: dict[str, Reading] = {}
+    for key, each in told.items():
+        value: Any = each.get("v")
+        kind = value.__class__
+        if (kind is str and key not in _NUMERIC and len(value) <= TEXT_LIMIT and value.isascii()) or (
+            kind is int and key in _FACTS and -_INT_LIMIT <= value < _INT_LIMIT
+        ):
+            reading = made.get(value)
+            if reading is None:
+                reading = made[value] = Known(value)
+            found[key] = reading
+        elif (kind is float and 0 <= value < _LARGEST) or (kind is int and 0 <= value < _INT_LIMIT):
+            found[key] = Known(value)
+        elif (slow := to_reading(each)) is not None:
+            found[key] = fit(key, slow)
+    return found
 
 
 def to_reading(doc: Mapping[str, Any]) -> Reading | None:
@@ -196,7 +221,13 @@ def _ids(names: Iterable[Name]) -> list[tuple[str, str]]:
 
 
 def _names(ids: Iterable[tuple[str, str]]) -> frozenset[Name]:
-    return frozenset(name(NameKind(kind), value) for kind, value in ids if kind in _KINDS)
+    return frozenset(_name(kind, value) for kind, value in ids if kind in _KINDS)
+
+
+@lru_cache(maxsize=1 << 16)
+def _name(kind: str, value: str) -> Name:
+    """`name`, remembered: the same names come in every word."""
+    return name(NameKind(kind), value)
 
 
 def _digest(*parts: str) -> str:
@@ -204,6 +235,10 @@ def _digest(*parts: str) -> str:
 
 
 LEVELS = frozenset(Level)
+_LEVELS: dict[str, Level] = {level.value: level for level in Level}
+_NUMERIC = frozenset(key for key, entry in ATTRIBUTES.items() if entry.numeric)
+_FACTS = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is Kind.FACT)
+_NOBODY: frozenset[Name] = frozenset()
 _ROLES = frozenset(Role)
 _WHYS = frozenset(Why)
 _KINDS = frozenset(NameKind)

@@ -17,7 +17,7 @@ from muster.domain.model.policy import Policy
 from muster.services.users import asker
 from muster.services.users_sight import Limited
 from muster.spi.adapter import Adapter
-from muster.spi.store import AuditCheck, FindingRow, RollReader
+from muster.spi.store import AuditCheck, FindingRow, RollReader, Under
 from muster.spi.users import TokenOffice
 from muster.wire.report import ActDoc, AnswerDoc, ReportDoc
 from muster.wiring.entrance import EMBEDDED, HERE, Entrance
@@ -29,8 +29,8 @@ class Keeper(Protocol):
     def report(self, doc: ReportDoc, now: float) -> AnswerDoc:
         """Takes a report in."""
 
-    def act(self, doc: ActDoc, now: float, *, dry_run: bool = False) -> list[str]:
-        """Carries out an operator's word, or only tries it; ids of the cards touched. Raises NotFound, Ambiguous, Conflict, InputError."""
+    def act(self, doc: ActDoc, now: float, *, dry_run: bool = False, under: Under | None = None) -> list[str]:
+        """Carries out an operator's word, or only tries it; ids of the cards touched. Its answer is kept with it ``under`` a key. Raises NotFound, Ambiguous, Conflict, InputError."""
 
     def tick(self, now: float) -> None:
         """Lets time pass: silences and settle times."""
@@ -107,13 +107,13 @@ class Desk:
         with self.lock:
             return self.keeper.report(doc, self.clock())
 
-    def act(self, doc: ActDoc, *, dry_run: bool = False) -> list[str]:
+    def act(self, doc: ActDoc, *, dry_run: bool = False, under: Under | None = None) -> list[str]:
         """Carries out an act of who asks, or only tries it, one at a time. Raises NotFound for what is out of their sight."""
         self._may_change()
         self._in_sight(doc)
         signed = msgspec.structs.replace(doc, by=self._signed(doc.by), asked_by=asker(self.user))
         with self.lock:
-            return self.keeper.act(signed, self.clock(), dry_run=dry_run)
+            return self.keeper.act(signed, self.clock(), dry_run=dry_run, under=under)
 
     def acknowledge(self, finding: str, by: str, reason: str) -> FindingRow:
         """Acknowledges a finding for who asks, one at a time. Raises NotFound for one out of their sight."""

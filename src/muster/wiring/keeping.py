@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from muster.domain.model.access import Speaker
 from muster.domain.model.errors import MusterError, Unavailable
-from muster.spi.store import FindingRow
+from muster.spi.store import FindingRow, Under
 from muster.wire.report import ActDoc, AnswerDoc, ReportDoc
 from muster.wiring.desk import Keeper
 
@@ -52,9 +52,9 @@ class Keeping:
         except Unavailable as error:
             return [error] * len(posts)
 
-    def act(self, doc: ActDoc, now: float, *, dry_run: bool = False) -> list[str]:
+    def act(self, doc: ActDoc, now: float, *, dry_run: bool = False, under: Under | None = None) -> list[str]:
         """Carries out an operator's word."""
-        return self._do("act", lambda keeper: keeper.act(doc, now, dry_run=dry_run))
+        return self._do("act", lambda keeper: keeper.act(doc, now, dry_run=dry_run, under=under))
 
     def acknowledge(self, finding: str, by: str, reason: str, now: float) -> FindingRow:
         """Marks a finding as seen."""

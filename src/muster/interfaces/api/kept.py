@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeAlias
 
 from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -15,8 +15,10 @@ from starlette.concurrency import run_in_threadpool
 from muster.domain.model.errors import InputError
 from muster.interfaces.api.problems import WebError
 from muster.spi.store import Answered
-from muster.wiring.desk import Desk
+from muster.wiring.desk import Desk, Under
 
+Work: TypeAlias = Callable[[Under | None], Awaitable[Response]]
+"""Does what is asked. What it changes may be kept together with its answer, under the key and the digest of the request that it is given."""
 DAY = 86_400.0
 LONGEST = 200
 """Letters of a key."""
@@ -34,11 +36,11 @@ class Answers:
         self._lock = threading.Lock()
         self._running: set[str] = set()
 
-    async def once(self, request: Request, desk: Desk, body: bytes, work: Callable[[], Awaitable[Response]]) -> Response:
+    async def once(self, request: Request, desk: Desk, body: bytes, work: Work) -> Response:
         """What ``work`` answers, or what it answered when the same request came with the same key. Raises WebError 409 and 422."""
         said = request.headers.get("idempotency-key", "").strip().strip('"')
         if not said:
-            return await work()
+            return await work(None)
         if len(said) > LONGEST or not said.isprintable():
             raise InputError("Idempotency-Key is too long or no text", hint=f"a random text of at most {LONGEST} letters, a new one for each thing to do")
         key = sha256("\0".join((desk.user.name, desk.user.token, request.method, request.url.path, said)).encode()).hexdigest()
@@ -54,8 +56,8 @@ class Answers:
             with self._lock:
                 self._running.discard(key)
 
-    async def _first(self, key: str, digest: str, work: Callable[[], Awaitable[Response]]) -> Response:
-        response = await work()
+    async def _first(self, key: str, digest: str, work: Work) -> Response:
+        response = await work((key, digest))
         if response.status_code < 500:
             answered = Answered(key=key, digest=digest, at=self._clock(), status=response.status_code, body=bytes(response.body))
             await run_in_threadpool(self._keep, answered)

@@ -26,7 +26,7 @@ from muster.interfaces.api.rooms import InRooms, Rooms
 from muster.wire import exchange as x
 from muster.wire.report import ActDoc, AnswerDoc, ReportDoc, unpack
 from muster.wire.shown import plain
-from muster.wiring.desk import Desk
+from muster.wiring.desk import Desk, Under
 
 router = APIRouter(prefix="/api/v1", tags=["writing"])
 
@@ -97,15 +97,14 @@ async def act(desk: AtDesk, rooms: InRooms, request: Request) -> Response:
     raw, told = await given(request, x.ActRequest)
     held = tags.wanted(request)
 
-    async def work() -> Response:
-        cards = await run_in_threadpool(_act, rooms, desk, told, held)
-        later = told.what == ActKind.NOT_SAME and not cards
-        return json_answer(x.ActAnswer(cards=cards, takes_effect="from the next listing on" if later else "now", dry_run=told.dry_run))
+    async def work(under: Under | None) -> Response:
+        cards = await run_in_threadpool(_act, rooms, desk, told, held, under)
+        return json_answer(x.acted(told.what, cards, dry_run=told.dry_run))
 
     return await rooms.answers.once(request, desk, raw, work)
 
 
-def _act(rooms: Rooms, desk: Desk, told: x.ActRequest, held: frozenset[str]) -> list[str]:
+def _act(rooms: Rooms, desk: Desk, told: x.ActRequest, held: frozenset[str], under: Under | None) -> list[str]:
     if told.what not in set(ActKind):
         raise InputError(f"what={told.what!r} is no act", hint=f"acts are {', '.join(ActKind)}")
     rooms.views.settle()
@@ -128,7 +127,7 @@ def _act(rooms: Rooms, desk: Desk, told: x.ActRequest, held: frozenset[str]) -> 
         place=told.place,
         reason=told.reason,
     )
-    touched = desk.act(doc, dry_run=told.dry_run)
+    touched = desk.act(doc, dry_run=told.dry_run, under=under)
     rooms.views.caught_up()
     return touched
 

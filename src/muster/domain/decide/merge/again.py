@@ -81,9 +81,13 @@ def _hold(site: Site, place: Place, said: Same, n: Turn) -> None:
 def _move(words: dict[str, Word], told: float, at: float) -> None:
     """Moves the times of what was told then. A number that moves is not what was said again: it keeps its time, and is read where numbers are kept."""
     for key, word in words.items():
-        if moving(key, word):
+        if (word.at != told and word.why_at != told) or moving(key, word):
             continue
-        if word.at == told:
-            words[key] = replace(word, at=at, why_at=at if word.why_at == told else word.why_at)
-        elif word.why_at == told:
-            words[key] = replace(word, why_at=at)
+        words[key] = Word(
+            value=word.value,
+            at=at if word.at == told else word.at,
+            why=word.why,
+            why_at=at if word.why_at == told else word.why_at,
+            detail=word.detail,
+            capture=word.capture,
+        )

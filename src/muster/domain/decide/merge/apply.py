@@ -169,7 +169,7 @@ def _settle_all(site: Site, at: float, learnt: float, policy: Policy, spoke: Con
     _counts(site, at)
     set_aside = aside(site, at)
     for place, speaker in site.speakers.items():
-        mine = any(card in set_aside for card in site.cards if place in site.cards[card].claims)
+        mine = bool(set_aside) and any(card in set_aside for card in site.cards if place in site.cards[card].claims)
         speaker.unjoined_at = (speaker.unjoined_at or at) if mine else None
 
 

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from muster.domain.decide.essence import essence
 from muster.domain.decide.merge.findings import findings
 from muster.domain.decide.merge.match import Point
+from muster.domain.decide.merge.news import differ
 from muster.domain.decide.merge.record import aside, card_record, measured_words, node_record, source_record
 from muster.domain.decide.merge.region import Merged, Roll
-from muster.domain.decide.merge.state import Card, Site
+from muster.domain.decide.merge.state import Card, Place, Site, Speaker
 from muster.domain.decide.merge.words import said_at
 from muster.domain.model.policy import Policy
-from muster.domain.model.roll import Act, Again, CardRecord, Change, Listing, Sample, Word
+from muster.domain.model.roll import Act, Again, CardRecord, Change, Listing, Sample, SourceRecord, Word
 
 
 def difference(
@@ -40,7 +40,7 @@ def difference(
         nodes=tuple(
             r for i, n in new.nodes.items() if (r := node_record(n, new)) != (node_record(old.nodes[i], old) if i in old.nodes and not whole else None)
         ),
-        sources=tuple(s for p in new.speakers if (s := source_record(new, p)) != (source_record(old, p) if p in old.speakers and not whole else None)),
+        sources=tuple(_sources({} if whole else old.speakers, old, new)),
         samples=tuple(each for i in rebound for each in _all_samples(new, new.cards[i])),
         rebound=rebound,
         nodes_gone=tuple(sorted(old.nodes.keys() - new.nodes.keys())),
@@ -49,9 +49,21 @@ def difference(
         changes=fresh,
         superseded=superseded,
         findings=tuple(findings(new, now, policy)),
-        news=bool(rewrite or fresh or superseded or vanished or gone) or any(c.id not in was or essence(was[c.id]) != essence(c) for c in cards),
+        news=bool(rewrite or fresh or superseded or vanished or gone) or any(c.id not in was or differ(was[c.id], c) for c in cards),
     )
     return merged, is_now
+
+
+def _sources(before: Mapping[Place, Speaker], old: Site, new: Site) -> Iterator[SourceRecord]:
+    """Records of the sources that changed; one that is as it was, on a node of the same name, needs no record to tell."""
+    for place, speaker in new.speakers.items():
+        known = before.get(place)
+        name, known_name = new.nodes.get(place[0]), old.nodes.get(place[0])
+        if known is not None and known == speaker and (name.name if name else "") == (known_name.name if known_name else ""):
+            continue
+        record = source_record(new, place)
+        if known is None or record != source_record(old, place):
+            yield record
 
 
 def _history(old: Site, new: Site, now: float) -> tuple[list[Change], tuple[str, ...]]:

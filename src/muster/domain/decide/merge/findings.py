@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from muster.domain.decide.merge.record import aside, role
+from muster.domain.decide.merge.sight import crowded
 from muster.domain.decide.merge.state import STRONG, Card, Place, Site, Speaker, digest
 from muster.domain.decide.merge.values import SERIAL
 from muster.domain.model.names import NameKind
@@ -38,14 +39,23 @@ def make(kind: FindingKind, subject: str, about: str, at: float, *, part: str = 
     return Finding(id="f-" + digest(kind.value, subject, part), kind=kind, subject=subject, about=about, opened_at=at, **more)  # type: ignore[arg-type]  # fields by name
 
 
-def _name(site: Site, card: Card) -> str:
-    node = site.nodes.get(card.node or "")
-    where = next((c.slot or (c.addresses[0] if c.addresses else "") for c in card.claims.values() if c.slot or c.addresses), "")
-    return " · ".join(part for part in (node.name if node else "", where) if part) or card.id
+class _Name:
+    """What a card is called in a sentence, found when it is needed."""
+
+    __slots__ = ("_card", "_site")
+
+    def __init__(self, site: Site, card: Card) -> None:
+        self._site, self._card = site, card
+
+    def __str__(self) -> str:
+        card = self._card
+        node = self._site.nodes.get(card.node or "")
+        where = next((c.slot or (c.addresses[0] if c.addresses else "") for c in card.claims.values() if c.slot or c.addresses), "")
+        return " · ".join(part for part in (node.name if node else "", where) if part) or card.id
 
 
 def _of_card(site: Site, card: Card, now: float, policy: Policy) -> Iterator[Finding]:
-    node, cards, who = card.node or "", (card.id,), _name(site, card)
+    node, cards, who = card.node or "", (card.id,), _Name(site, card)
     if card.presence is Presence.MISSING:
         about = f"{who}: no source sees the card any more; look whether it was pulled, or say `store` or `retire`"
         yield make(K.CARD_MISSING, card.id, about, card.presence_at, cards=cards, node=node)
@@ -72,10 +82,12 @@ def _of_card(site: Site, card: Card, now: float, policy: Policy) -> Iterator[Fin
 
 def _nobody_speaks_for(site: Site, card: Card, now: float, policy: Policy) -> str:
     """The PCI vendor id of an accelerator that only the bus sees and no adapter knows; empty otherwise."""
-    if role(site, card) is not Role.ACCELERATOR or card.presence is not Presence.PRESENT:
+    if card.presence is not Presence.PRESENT or role(site, card) is not Role.ACCELERATOR:
+        return ""
+    if any(s.witness is not WitnessClass.PCI for p in card.claims if (s := site.speakers.get(p)) is not None):
         return ""
     seeing = {site.speakers[p].witness for p, c in card.claims.items() if site.sees(p, c, now)}
-    if seeing != {WitnessClass.PCI} or any(s.witness is not WitnessClass.PCI for p, s in site.speakers.items() if p in card.claims):
+    if seeing != {WitnessClass.PCI}:
         return ""
     for words in card.voices.values():
         word = words.get("pci.vendor_id")
@@ -106,6 +118,8 @@ def _of_ids(site: Site, now: float, policy: Policy) -> Iterator[Finding]:
 
 
 def _of_places(site: Site, now: float) -> Iterator[Finding]:
+    if not any(crowded(site, node) for node in {place[0] for card in site.cards.values() for place in card.claims}):
+        return
     standing: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for card in site.cards.values():
         for place, claim in card.claims.items():

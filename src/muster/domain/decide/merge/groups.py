@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.domain.decide.fold import FoldedCard, fold
+from muster.domain.decide.fold import FoldedCard, fold, nothing
+from muster.domain.decide.fold import form as spelt
 from muster.domain.decide.merge.state import Place, Site, Speaker
 from muster.domain.model.attributes import Level
-from muster.domain.model.names import Name, NameKind, names_nothing
+from muster.domain.model.names import Name, NameKind
 from muster.domain.model.observation import Observation, Role
 from muster.domain.model.policy import Policy
 from muster.domain.model.reading import Known
@@ -77,15 +78,16 @@ def _group(card: FoldedCard, ordinal: int, place: Place, site: Site, speaker: Sp
     made = Group(folded=card, place=place, ordinal=ordinal, role=Role.ACCELERATOR, board=card.board_serials)
     named: dict[NameKind, list[str]] = defaultdict(list)
     for each in _names(card):
-        if names_nothing(each.kind, each.value, policy.placeholders):
+        if nothing(each.kind, each.value, policy.placeholders):
             continue
-        form = site.together.get(f"{each.kind}={each.canonical}", each.canonical)
+        canonical = spelt(each.kind, each.value)
+        form = site.together.get(f"{each.kind}={canonical}", canonical) if site.together else canonical
         if (each.kind, form) in site.shared:
             made.nothing.add((each.kind.value, form))
             continue
         if form not in named[each.kind]:
             named[each.kind].append(form)
-        made.printed.setdefault((each.kind, form), each.canonical if each.kind is NameKind.PCI_ADDRESS else each.value.strip())
+        made.printed.setdefault((each.kind, form), canonical if each.kind is NameKind.PCI_ADDRESS else each.value.strip())
     made.ids = {kind: forms for kind, forms in named.items() if forms}
     made.role = card.role or _role(made, speaker)
     return made

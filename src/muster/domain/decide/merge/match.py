@@ -158,11 +158,15 @@ def _by_index(site: Site, group: Group) -> Iterable[Card]:
 
 
 def _having(site: Site, kind: NameKind, values: Iterable[str], *, board: bool = True) -> list[Card]:
+    wanted = list(values)
     found = []
-    for card in site.cards.values():
+    for card in site.cards.values() if wanted else ():
         told = card.names.get(kind)
-        if told and any(v in told and (board or not told[v].board) for v in values):
-            found.append(card)
+        if told:
+            for value in wanted:
+                if value in told and (board or not told[value].board):
+                    found.append(card)
+                    break
     return found
 
 
@@ -265,12 +269,10 @@ def standing(site: Site, node: str, *, slot: str = "", address: str = "") -> lis
     """The card that stands at a place of a node: the newest arrival there whose sighting counts; at most one."""
     best: tuple[Turn, Card] | None = None
     for card in site.cards.values():
-        if _left(site, card, node):
-            continue
         for place, claim in card.claims.items():
-            if place[0] != node or claim.void or not site.hardware(place):
+            if place[0] != node or claim.void:
                 continue
-            if (slot and claim.slot == slot) or (address and address in claim.addresses):
+            if ((slot and claim.slot == slot) or (address and address in claim.addresses)) and site.hardware(place) and not _left(site, card, node):
                 arrived = _arrival(card, node, slot, address)
                 if best is None or arrived > best[0]:
                     best = (arrived, card)

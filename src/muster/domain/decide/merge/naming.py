@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from muster.domain.decide.fold import form, nothing
 from muster.domain.decide.merge.nodes import keys
 from muster.domain.decide.merge.region import Region, Roll
 from muster.domain.decide.merge.state import STRONG, Site
-from muster.domain.model.names import NameKind, canonical, names_nothing
+from muster.domain.model.names import NameKind
 from muster.domain.model.policy import Policy
 from muster.domain.model.roll import Act, Again, Listing, NodeNames
 
@@ -17,7 +18,7 @@ def known_names(site: Site) -> set[tuple[str, str]]:
     """All names by which a word finds this part: of its nodes (also their ids and former names), and strong ids of its cards (also their ids)."""
     names: set[tuple[str, str]] = set()
     for node in site.nodes.values():
-        told = (("node", node.id), ("system", node.system), ("machine_id", node.machine_id), ("name", canonical(NameKind.HOSTNAME, node.name)))
+        told = (("node", node.id), ("system", node.system), ("machine_id", node.machine_id), ("name", form(NameKind.HOSTNAME, node.name)))
         names.update((kind, value) for kind, value in told if value)
         names.update(("name", former) for former in node.former)
     for card in site.cards.values():
@@ -42,15 +43,15 @@ def told_names(said: Listing | Act | Again, policy: Policy) -> set[tuple[str, st
     if isinstance(said, Act):
         node = NodeNames(name=said.node) if said.node else None
         ids = [(k, v) for given in (said.card, said.other) for k, v in given.items()]
-        strong = {(k, canonical(NameKind(k), str(v))) for k, v in ids if k in STRONG} | {("id", v) for k, v in ids if k == "id"}
+        strong = {(k, form(NameKind(k), str(v))) for k, v in ids if k in STRONG} | {("id", v) for k, v in ids if k == "id"}
         return strong | (_node_names(node, policy) if node else set())
     if isinstance(said, Again):
         return {name for each in said.same for name in _node_names(each.node, policy)}
     found = _node_names(said.node, policy)
     for observation in said.observations:
         for name in (*observation.subject.names, *observation.subject.parent):
-            if name.kind in STRONG and not names_nothing(name.kind, name.value, policy.placeholders):
-                found.add((name.kind.value, name.canonical))
+            if name.kind in STRONG and not nothing(name.kind, name.value, policy.placeholders):
+                found.add((name.kind.value, form(name.kind, name.value)))
     return found
 
 
@@ -63,7 +64,7 @@ def found_by(roll: Roll, said: Listing | Act | Again, names: Iterable[tuple[str,
     """Parts that a word with these names belongs to, by id."""
     found = {roll.index[n] for n in names if n in roll.index}
     if isinstance(said, Act):
-        weak = [(k, canonical(NameKind(k), str(v))) for given in (said.card, said.other) for k, v in given.items() if k != "id" and k not in STRONG]
+        weak = [(k, form(NameKind(k), str(v))) for given in (said.card, said.other) for k, v in given.items() if k != "id" and k not in STRONG]
         for i, region in roll.regions.items():
             ids = {v for given in (said.card, said.other) for k, v in given.items() if k == "id"}
             if (

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from muster.domain.decide.fold import form, nothing
 from muster.domain.decide.merge.state import Node, Site, digest
-from muster.domain.model.names import NameKind, canonical, names_nothing
+from muster.domain.model.names import NameKind
 from muster.domain.model.policy import Policy
 from muster.domain.model.roll import NodeNames
 
@@ -12,10 +13,10 @@ from muster.domain.model.roll import NodeNames
 def keys(names: NodeNames, policy: Policy) -> tuple[str, str, str]:
     """System id, machine id and name in the form in which they are compared; empty where there is none or it names nothing."""
 
-    def form(kind: NameKind, value: str) -> str:
-        return "" if names_nothing(kind, value, policy.placeholders) else canonical(kind, value)
+    def told(kind: NameKind, value: str) -> str:
+        return "" if nothing(kind, value, policy.placeholders) else form(kind, value)
 
-    return form(NameKind.SYSTEM, names.system), form(NameKind.MACHINE, names.machine_id), form(NameKind.HOSTNAME, names.name)
+    return told(NameKind.SYSTEM, names.system), told(NameKind.MACHINE, names.machine_id), told(NameKind.HOSTNAME, names.name)
 
 
 def resolve(site: Site, names: NodeNames, at: float, policy: Policy) -> Node:
@@ -28,8 +29,8 @@ def resolve(site: Site, names: NodeNames, at: float, policy: Policy) -> Node:
     if system and not found.system:
         found.system, found.shown_system = system, names.system
     found.machine_id = machine or found.machine_id
-    if name and (system or machine or not (found.system or found.machine_id)) and canonical(NameKind.HOSTNAME, found.name) != name:
-        found.former.add(canonical(NameKind.HOSTNAME, found.name))
+    if name and (system or machine or not (found.system or found.machine_id)) and form(NameKind.HOSTNAME, found.name) != name:
+        found.former.add(form(NameKind.HOSTNAME, found.name))
         found.name = names.name
         found.former.discard(name)
     found.last_at = max(found.last_at, at)
@@ -52,7 +53,7 @@ def find(site: Site, system: str, machine: str, name: str) -> Node | None:
     for node in site.nodes.values():
         level = _agrees(node, system, machine, name)
         if level is not None:
-            present = 0 if canonical(NameKind.HOSTNAME, node.name) == name else 1
+            present = 0 if form(NameKind.HOSTNAME, node.name) == name else 1
             key = (level, present, -node.last_at)
             if best is None or key < best[0]:
                 best = (key, node)
@@ -65,5 +66,5 @@ def _agrees(node: Node, system: str, machine: str, name: str) -> int | None:
         return 0 if system == node.system else None
     if machine and node.machine_id:
         return 1 if machine == node.machine_id else None
-    known = {canonical(NameKind.HOSTNAME, node.name), *node.former}
+    known = {form(NameKind.HOSTNAME, node.name), *node.former}
     return 2 if name and name in known else None

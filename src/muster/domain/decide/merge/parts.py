@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from muster.domain.decide.fold import WHOLE, Part
+from muster.domain.decide.fold import WHOLE, Part, form, nothing
 from muster.domain.decide.merge.groups import Group
 from muster.domain.decide.merge.match import Moment
 from muster.domain.decide.merge.state import Card, Piece, Place, Site, digest
 from muster.domain.decide.merge.words import hear as into
 from muster.domain.model.attributes import Level
-from muster.domain.model.names import NameKind, names_nothing
+from muster.domain.model.names import NameKind
 from muster.domain.model.policy import Policy
 from muster.domain.model.reading import Known, Reading
 from muster.domain.model.roll import Happening, Word
@@ -23,8 +23,8 @@ def part_ids(part: Part, policy: Policy) -> dict[str, tuple[str, ...]]:
     """Names of a part, canonical, by kind."""
     found: dict[str, tuple[str, ...]] = {}
     for each in sorted(part.names, key=lambda n: (n.kind, n.value)):
-        if not names_nothing(each.kind, each.value, policy.placeholders):
-            found[each.kind.value] = (*found.get(each.kind.value, ()), each.canonical)
+        if not nothing(each.kind, each.value, policy.placeholders):
+            found[each.kind.value] = (*found.get(each.kind.value, ()), form(each.kind, each.value))
     return found
 
 

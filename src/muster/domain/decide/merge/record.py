@@ -16,6 +16,7 @@ from muster.domain.model.source import Channel, WitnessClass
 
 STRUCTURE = frozenset({"partition.mode", "partition.mode.pending", "partition.memory_mode"})
 """Gauges that merge itself goes by; they stay with the record."""
+_APART = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is not Kind.FACT and key not in STRUCTURE)
 _NO_PLACE = frozenset({Presence.REMOVED, Presence.STORED, Presence.RETIRED})
 
 
@@ -37,6 +38,8 @@ def rung(card: Card) -> Rung:
 
 def role(site: Site, card: Card) -> Role:
     """A driver's word on the role beats the bus."""
+    if all(each is Role.ACCELERATOR for each in card.roles.values()):
+        return Role.ACCELERATOR
     order = (WitnessClass.DRIVER, WitnessClass.EXPORTER, WitnessClass.BMC, WitnessClass.CLUSTER, WitnessClass.PCI)
     told = [(order.index(s.witness), place, r) for place, r in card.roles.items() if (s := site.speakers.get(place)) is not None and s.witness in order]
     return min(told)[2] if told else Role.ACCELERATOR
@@ -72,15 +75,15 @@ def aside(site: Site, at: float) -> frozenset[str]:
 
 
 def _views(site: Site, here: list[Card], at: float) -> set[str]:
+    if not any(_may_be_view(_channels(site, card), card) for card in here):
+        return set()
     views: set[str] = set()
     used: set[str] = set()
     for card in sorted(here, key=lambda c: (-rank(rung(c)), c.created_at, c.created_n)):
         channels = _channels(site, card)
-        if len(channels) != 1:
+        if not _may_be_view(channels, card):
             continue
         hearsay = channels == {Channel.CLUSTER}
-        if not hearsay and rank(rung(card)) < rank(Rung.SERIAL_SLOT):
-            continue
         kinds = _kinds(card)
         for better in sorted(here, key=lambda c: (c.created_at, c.created_n)):
             if better is card or better.id in used or better.id in views or _channels(site, better) <= channels or kinds & _kinds(better):
@@ -90,6 +93,11 @@ def _views(site: Site, here: list[Card], at: float) -> set[str]:
                 used.add(better.id)
                 break
     return views
+
+
+def _may_be_view(channels: set[Channel], card: Card) -> bool:
+    """True for a card that one channel alone shows, by hearsay or by no name of its own."""
+    return len(channels) == 1 and (channels == {Channel.CLUSTER} or rank(rung(card)) >= rank(Rung.SERIAL_SLOT))
 
 
 def _channels(site: Site, card: Card) -> set[Channel]:
@@ -120,13 +128,13 @@ def card_record(site: Site, card: Card, policy: Policy, now: float, views: froze
         system=node.shown_system if node else "",
         slot=_slot(site, here, policy),
         address=_address(site, here),
-        index=next((c.index for _, c in _by_class(site, here) if c.index and not c.index.startswith("#")), ""),
+        index=next((c.index for _, c in _by_class(site, {p: c for p, c in here.items() if c.index and not c.index.startswith("#")})), ""),
         ids=_ids(card, former=False),
         former_ids=_ids(card, former=True),
         conflicts=tuple(sorted(card.contested | ({SERIAL} if two_serials(site, card) else set()))),
         aside=card.id in views,
         claims=tuple(_claim(site, p, c) for p, c in sorted(card.claims.items())),
-        voices=(*_kept(voices(site, card.voices), policy), *operator_voice(card.operator)),
+        voices=(*_kept(site, card.voices, policy), *operator_voice(card.operator)),
         node_voices=tuple(operator_voice(node.operator, node.id)) if node else (),
         devices=tuple(_part(site, p, policy) for p in card.devices),
         partitions=tuple(_part(site, p, policy) for p in card.partitions),
@@ -149,11 +157,12 @@ def _by_class(site: Site, claims: Mapping[Place, Sighting], order: Sequence[Witn
         witness = site.speakers[place].witness if place in site.speakers else WitnessClass.OPERATOR
         return claim.denied_at is not None, order.index(witness) if witness in order else len(order), (-claim.n[0], -claim.n[1])
 
-    return sorted(claims.items(), key=key)
+    return sorted(claims.items(), key=key) if len(claims) > 1 else list(claims.items())
 
 
 def _slot(site: Site, claims: Mapping[Place, Sighting], policy: Policy) -> str:
-    for _, claim in _by_class(site, claims, policy.order("platform.slot")):
+    told = {place: claim for place, claim in claims.items() if claim.slot}
+    for _, claim in _by_class(site, told, policy.order("platform.slot")):
         if claim.slot:
             return next(iter(claim.ids.get(NameKind.CHASSIS_SLOT.value, (claim.slot,))))
     return ""
@@ -161,7 +170,7 @@ def _slot(site: Site, claims: Mapping[Place, Sighting], policy: Policy) -> str:
 
 def _address(site: Site, claims: Mapping[Place, Sighting]) -> str:
     """The address when the card has exactly one by the best source that tells any."""
-    for _, claim in _by_class(site, claims):
+    for _, claim in _by_class(site, {place: claim for place, claim in claims.items() if claim.addresses}):
         if claim.addresses:
             return claim.addresses[0] if len(claim.addresses) == 1 else ""
     return ""
@@ -200,22 +209,14 @@ def apart(key: str, policy: Policy) -> bool:
     return entry is not None and entry.kind is not Kind.FACT and key not in policy.compare and key not in STRUCTURE
 
 
-def _kept(told: list[Voice], policy: Policy) -> list[Voice]:
-    return [
-        Voice(
-            node=v.node,
-            source=v.source,
-            channel=v.channel,
-            witness=v.witness,
-            promise=v.promise,
-            words={k: w for k, w in v.words.items() if not apart(k, policy)},
-        )
-        for v in told
-    ]
+def _kept(site: Site, said: Mapping[Place, Mapping[str, Word]], policy: Policy) -> list[Voice]:
+    """Voices without what is kept apart."""
+    kept = {place: {k: w for k, w in words.items() if k not in _APART or not apart(k, policy)} for place, words in said.items()}
+    return voices(site, kept)
 
 
 def _part(site: Site, piece: Piece, policy: Policy) -> PartRecord:
-    told = tuple(_kept(voices(site, piece.voices), policy))
+    told = tuple(_kept(site, piece.voices, policy))
     return PartRecord(id=piece.id, level=piece.level, ordinal=piece.ordinal, ids=dict(piece.ids), under=piece.under, voices=told)
 
 

@@ -19,6 +19,8 @@ def contest(site: Site, card: Card, place: Place, moment: Moment) -> None:
     node = place[0]
     if not site.hardware(place):
         return
+    if all(p[0] == node for p in card.claims):
+        return
     mine = [claim for p, claim in card.claims.items() if p[0] == node and site.hardware(p) and claim.denied_at is None]
     if not mine:
         return
@@ -107,6 +109,8 @@ def deny(site: Site, card: Card, place: Place, moment: Moment, policy: Policy) -
 
 def displace(site: Site, node: str) -> None:
     """Sightings in a place that are older than the arrival of another card there count no more."""
+    if not crowded(site, node):
+        return
     at: dict[str, list[tuple[Card, Sighting]]] = {}
     for card in site.cards.values():
         for place, claim in card.claims.items():
@@ -120,6 +124,22 @@ def displace(site: Site, node: str) -> None:
             arrivals = [other.placed_n for each, other in those if each is not card and other.denied_at is None]
             if any(n > claim.n for n in arrivals):
                 claim.void = True
+
+
+def crowded(site: Site, node: str) -> bool:
+    """True when two cards are told in one place of a node, by sightings that count."""
+    slots: dict[str, Card] = {}
+    addresses: dict[str, Card] = {}
+    for card in site.cards.values():
+        for place, claim in card.claims.items():
+            if place[0] != node or claim.void:
+                continue
+            if claim.slot and slots.setdefault(claim.slot, card) is not card:
+                return True
+            for address in claim.addresses:
+                if addresses.setdefault(address, card) is not card:
+                    return True
+    return False
 
 
 def taken(site: Site, card: Card, now: float) -> bool:
@@ -193,6 +213,9 @@ def _shelved(site: Site, card: Card, at: float, learnt: float, *, seen: bool) ->
 
 def _place(site: Site, card: Card, at: float, learnt: float) -> None:
     """Where the card is: the newest word; *moved* when all that saw it at the old node let go."""
+    if len({p[0] for p in card.claims}) == 1 and any(not claim.void and site.hardware(p) for p, claim in card.claims.items()):
+        card.node = next(iter(card.claims))[0]
+        return
     told = [(claim.n, p[0]) for p, claim in card.claims.items() if site.hardware(p) and not claim.void]
     if not told:
         if card.node is None:
@@ -218,13 +241,17 @@ def _began(card: Card, node: str) -> Turn:
 
 def conflicts(site: Site, at: float, learnt: float) -> None:
     """Ids that cards on two nodes tell at the same time are contested; when one of them goes, the conflict ends."""
-    by: dict[tuple[NameKind, str], set[tuple[str, str]]] = {}
+    held: dict[tuple[NameKind, str], list[Card]] = {}
     for card in site.cards.values():
-        live = {p[0] for p, c in card.claims.items() if site.sees(p, c, at)}
         for kind in _CHANGING:
             for value, told in card.names.get(kind, {}).items():
                 if not told.board:
-                    by.setdefault((kind, value), set()).update((card.id, node) for node in live & {p[0] for p in told.by})
+                    held.setdefault((kind, value), []).append(card)
+    by: dict[tuple[NameKind, str], set[tuple[str, str]]] = {}
+    for (kind, value), cards in held.items():
+        for card in cards if len(cards) > 1 else ():
+            live = {p[0] for p, c in card.claims.items() if site.sees(p, c, at)}
+            by.setdefault((kind, value), set()).update((card.id, node) for node in live & {p[0] for p in card.names[kind][value].by})
     contested: dict[str, set[str]] = {}
     for (kind, _), told_by in by.items():
         if len({c for c, _ in told_by}) > 1 and len({n for _, n in told_by}) > 1:

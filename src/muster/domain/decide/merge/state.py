@@ -23,6 +23,7 @@ Turn = tuple[float, int]
 """When a word had its turn: its time and its number of arrival. Words of all parts of the site stand in one order."""
 NEVER: Turn = (float("-inf"), -1)
 
+_RANK = {rung: place for place, rung in enumerate(RUNGS)}
 STRONG = (NameKind.VENDOR_UUID, NameKind.SERIAL)
 HARDWARE = frozenset({Channel.IN_BAND, Channel.OUT_OF_BAND})
 OPERATOR = "operator"
@@ -309,4 +310,4 @@ def digest(*parts: str) -> str:
 
 def rank(rung: Rung) -> int:
     """Place on the ladder, 0 is best."""
-    return RUNGS.index(rung)
+    return _RANK[rung]

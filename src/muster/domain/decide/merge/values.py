@@ -185,17 +185,21 @@ def dissent(site: Site, card: Card, at: float, policy: Policy) -> None:
 
 def _at_odds(told: list[Voice], policy: Policy) -> list[str]:
     """Compared attributes that more than one source knows, less those that all know alike: nobody dissents there, whoever is shown."""
-    found = []
-    for key in _told_twice(told, policy):
-        known = [word.value for v in told if (word := v.words.get(key)) is not None and word.at is not None]
-        if len(known) > 1 and (not all(_alike(known[0], value) for value in known) or policy.compare[key].how == "near"):
-            found.append(key)
-    return found
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """True for two values that are the same however they are compared."""
-    return one.__class__ is other.__class__ and one.__class__ in _PLAIN and bool(one == other)
+    found: dict[str, None] = {}
+    first: dict[str, Any] = {}
+    compare = policy.compare
+    for voice in told:
+        for key, word in voice.words.items():
+            if word.at is None or key not in compare:
+                continue
+            value = word.value
+            if key not in first:
+                first[key] = value
+                continue
+            known = first[key]
+            if known.__class__ is not value.__class__ or value.__class__ not in _PLAIN or known != value or compare[key].how == "near":
+                found[key] = None
+    return list(found)
 
 
 def _told_twice(told: list[Voice], policy: Policy) -> set[str]:
