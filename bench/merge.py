@@ -132,7 +132,9 @@ class Round:
 def arrived(node: int, view: str, told: Sequence[Row], at: float, sequence: int) -> Round:
     """What the server has when a round of a view arrived."""
     doc = heard(view, told, at)
-    report = ReportDoc(reporter=f"{view}@n{node:05d}", incarnation="i", sequence=sequence, node=NodeDoc(name=f"n{node:05d}", machine_id=f"{node:032x}"), sent_at=at)
+    report = ReportDoc(
+        reporter=f"{view}@n{node:05d}", incarnation="i", sequence=sequence, node=NodeDoc(name=f"n{node:05d}", machine_id=f"{node:032x}"), sent_at=at
+    )
     return Round(report, doc, facts(doc))
 
 
@@ -192,7 +194,9 @@ def later(cards: int, seed: int, keep: int, at: float, changes: int, version: st
     nodes = -(-cards // CARDS)
     for node in range(max(0, nodes - keep), nodes):
         told = rows(node, cards, seed)["driver"]
-        yield arrived(node, "driver", [replace(row, told={**row.told, "firmware.version": version}) if i < changes else row for i, row in enumerate(told)], at, 2)
+        yield arrived(
+            node, "driver", [replace(row, told={**row.told, "firmware.version": version}) if i < changes else row for i, row in enumerate(told)], at, 2
+        )
 
 
 def step(ours: Ours, rounds: Sequence[Round]) -> dict[str, float]:

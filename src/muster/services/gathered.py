@@ -11,7 +11,7 @@ import msgspec
 
 from muster.domain.decide.merge import Merged
 from muster.domain.model.roll import CardRecord, Change, Finding, NodeRecord, Sample, SourceRecord
-from muster.spi.store import Batch, CaptureRow, EventRow, Heard, Layout, Reporter, Said
+from muster.spi.store import Answered, Batch, CaptureRow, EventRow, Heard, Layout, Reporter, Said
 
 
 @dataclass(slots=True)
@@ -37,6 +37,7 @@ class Gathered:
     events: list[EventRow] = field(default_factory=list)
     captures: list[CaptureRow] = field(default_factory=list)
     audit: list[Mapping[str, Any]] = field(default_factory=list)
+    answered: list[Answered] = field(default_factory=list)
     reporters: dict[str, Reporter] = field(default_factory=dict)
     layouts: list[Layout] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
@@ -106,6 +107,7 @@ class Gathered:
             events=tuple(self.events),
             captures=tuple(self.captures),
             audit=tuple(self.audit),
+            answered=tuple(self.answered),
             reporters=tuple(self.reporters.values()),
             layouts=tuple(self.layouts),
             heard=tuple(self.heard),

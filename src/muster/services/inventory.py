@@ -31,8 +31,9 @@ from muster.services.regions import DamagedError
 from muster.services.sources import digest
 from muster.services.windows import Copy
 from muster.spi.access import Bounds
-from muster.spi.store import CaptureRow, FindingRow, Heard, RollWriter
+from muster.spi.store import Answered, CaptureRow, FindingRow, Heard, RollWriter, Under
 from muster.wire import report as wire
+from muster.wire.exchange import acted
 from muster.wire.lanes import facts, part, whole
 from muster.wire.report import ActDoc, AnswerDoc, FactsDoc, HeardDoc, ListingDoc, ReportDoc
 from muster.wire.sound import opened, sound

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from muster.domain.model.roll import CardRecord, Change, Finding, Word
 
@@ -120,6 +121,10 @@ class News:
     """"opened", "closed" or "acknowledged"."""
     row: FindingRow
     """As it is now."""
+
+
+Under: TypeAlias = tuple[str, str]
+"""The key under which a request may come again, and the digest of its body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

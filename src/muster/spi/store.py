@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from muster.domain.model.roll import CardRecord, Change, Finding, NodeRecord, Sample, SourceRecord
 from muster.spi.lease import Answers, Lease
 from muster.spi.reading import RollReader
-from muster.spi.rows import Answered, AuditCheck, CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, Holder, News, Reporter
+from muster.spi.rows import Answered, AuditCheck, CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, Holder, News, Reporter, Under
 
 __all__ = [
     "Answered",
@@ -36,6 +36,7 @@ __all__ = [
     "RollWriter",
     "Said",
     "Slot",
+    "Under",
 ]
 
 

@@ -77,18 +77,25 @@ class Store:
 
 
 def open_store(
-    place: Place, *, capture_budget: int = CAPTURE_BUDGET, lease_span: float = SPAN, minutes: Kept | None = MINUTES, alone: bool | None = None
+    place: Place,
+    *,
+    capture_budget: int = CAPTURE_BUDGET,
+    lease_span: float = SPAN,
+    minutes: Kept | None = MINUTES,
+    alone: bool | None = None,
+    upgrade: bool = True,
 ) -> Store:
     """The store at ``place``, made or brought to this version's schema where needed; None is a private one in memory.
 
     ``capture_budget``: bytes of captures that are kept, as they are kept (packed). ``minutes``: how much of the minutes is kept; None: no new ones.
     ``alone``: nobody else can have it open, so that its tables may be changed; left out: true of a file, whose folder is locked by who serves it.
+    ``upgrade``: bring it to this version's schema; without it an older store is left as it is, and not opened.
     Raises Unavailable when it cannot be opened or a newer version wrote it, InputError for a place that is none.
     """
     connections = connect(place)
     try:
         with told(connections.name), connections.writing.begin() as connection:
-            _prepare(connection, connections, alone=not isinstance(place, str) if alone is None else alone)
+            _prepare(connection, connections, alone=not isinstance(place, str) if alone is None else alone, upgrade=upgrade)
     except BaseException:
         connections.abandon()
         raise
@@ -136,7 +143,7 @@ def connect(place: Place) -> Connections:
     return PostgresConnections(place)
 
 
-def _prepare(connection: Connection, connections: Connections, *, alone: bool) -> None:
+def _prepare(connection: Connection, connections: Connections, *, alone: bool, upgrade: bool) -> None:
     name = connections.name
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(7460, 1)"))  # two servers that start at once do not both make the tables
@@ -147,6 +154,9 @@ def _prepare(connection: Connection, connections: Connections, *, alone: bool) -
     if found != HEAD:
         if found is not None and not alone:
             _nobody(connection, tables, name)
+        if found is not None and found < HEAD and not upgrade:
+            hint = "`muster server upgrade` shows what is to be done to it, makes a backup, and does it"
+            raise Unavailable(f"{name} has schema {found}, and this version has {HEAD}", hint=hint)
         from muster.store.migrating import migrate  # most starts find nothing to do and need not load it
 
         migrate(connection, name, found)

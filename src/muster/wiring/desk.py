@@ -30,7 +30,10 @@ class Keeper(Protocol):
         """Takes a report in."""
 
     def act(self, doc: ActDoc, now: float, *, dry_run: bool = False, under: Under | None = None) -> list[str]:
-        """Carries out an operator's word, or only tries it; ids of the cards touched. Its answer is kept with it ``under`` a key. Raises NotFound, Ambiguous, Conflict, InputError."""
+        """Carries out an operator's word, or only tries it; ids of the cards touched. Raises NotFound, Ambiguous, Conflict, InputError.
+
+        Its answer is kept in the same commit, ``under`` the key of the request.
+        """
 
     def tick(self, now: float) -> None:
         """Lets time pass: silences and settle times."""

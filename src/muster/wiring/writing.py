@@ -67,7 +67,7 @@ def store_name(settings: ServerSettings) -> str:
 def opened(settings: ServerSettings, *, alone: bool) -> Store:
     """The store of these settings."""
     minutes = None if settings.long_ranges_elsewhere else Kept(age=settings.keep_minutes, budget=settings.minutes_bytes)
-    return open_store(place(settings), capture_budget=settings.captures_bytes, minutes=minutes, alone=alone)
+    return open_store(place(settings), capture_budget=settings.captures_bytes, minutes=minutes, alone=alone, upgrade=False)
 
 
 def policy_of(settings: ServerSettings, known: tuple[Adapter, ...]) -> Policy:
@@ -259,7 +259,7 @@ class Writing:
                 self.wrong["minutes"] = error.message
 
     def _leapt(self, seconds: float) -> None:
-        """The wall clock was set, and stood by it: nobody is silent because of that. Whoever finds out may be keeping the roll, so it is held by `_pass_time`."""
+        """The wall clock was set, and stood by it: nobody is silent because of that. `_pass_time` sees to it: who finds out may be keeping the roll."""
         log.warning("the clock of this machine was set", seconds=round(seconds))
         self._set.set()
 

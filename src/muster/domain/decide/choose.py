@@ -78,9 +78,7 @@ def _alone(voice: Voice, word: Word, now: float) -> Shown:
         return _absence(_Said(voice, word, 0, False))
     stale = voice.witness is not WitnessClass.OPERATOR and now - word.at > voice.promise
     absent = {voice.source: word.why} if word.why is not None else {}
-    return Shown(
-        reading=Known(word.value), source=voice.source, node=voice.node, observed_at=word.at or 0.0, stale=stale, absent=absent, capture=word.capture
-    )
+    return Shown(reading=Known(word.value), source=voice.source, node=voice.node, observed_at=word.at or 0.0, stale=stale, absent=absent, capture=word.capture)
 
 
 def _said(voice: Voice, word: Word, order: Sequence[WitnessClass], now: float) -> _Said:

@@ -22,7 +22,7 @@ from muster.interfaces.api.params import Listing, body_schema
 from muster.interfaces.api.roll import Then
 from muster.interfaces.api.rooms import InRooms, Rooms, upon
 from muster.interfaces.api.telling import Form, Telling, tell
-from muster.spi.store import EventRow, FindingRow
+from muster.spi.store import EventRow, FindingRow, Under
 from muster.wire import documents as d
 from muster.wire import exchange as x
 from muster.wire.documents import encode
@@ -161,7 +161,7 @@ async def acknowledge(request: Request, desk: AtDesk, rooms: InRooms, finding: F
     raw, told = await given(request, x.AcknowledgeRequest)
     held = tags.wanted(request)
 
-    async def work() -> Response:
+    async def work(_: Under | None) -> Response:
         return json_answer(await run_in_threadpool(_acknowledge, rooms, desk, finding, told, held))
 
     return await rooms.answers.once(request, desk, raw, work)

@@ -14,8 +14,8 @@ from starlette.concurrency import run_in_threadpool
 
 from muster.domain.model.errors import InputError
 from muster.interfaces.api.problems import WebError
-from muster.spi.store import Answered
-from muster.wiring.desk import Desk, Under
+from muster.spi.store import Answered, Under
+from muster.wiring.desk import Desk
 
 Work: TypeAlias = Callable[[Under | None], Awaitable[Response]]
 """Does what is asked. What it changes may be kept together with its answer, under the key and the digest of the request that it is given."""

@@ -23,10 +23,11 @@ from muster.interfaces.api.params import body, body_schema, decoded, media_type
 from muster.interfaces.api.problems import Refused, WebError
 from muster.interfaces.api.roll import Then
 from muster.interfaces.api.rooms import InRooms, Rooms
+from muster.spi.store import Under
 from muster.wire import exchange as x
 from muster.wire.report import ActDoc, AnswerDoc, ReportDoc, unpack
 from muster.wire.shown import plain
-from muster.wiring.desk import Desk, Under
+from muster.wiring.desk import Desk
 
 router = APIRouter(prefix="/api/v1", tags=["writing"])
 

@@ -231,6 +231,9 @@ def _silent_at(speaker: Speaker) -> float | None:
 
 def _due(site: Site, until: float) -> float | None:
     times = [t for s in site.speakers.values() if (t := _silent_at(s)) is not None and t < until]
+    promises = {place: speaker.promise for place, speaker in site.speakers.items()}
     for card in site.cards.values():
-        times.extend(claim.at + site.promise(p) for p, claim in card.claims.items() if not claim.expired and claim.at + site.promise(p) < until)
+        for place, claim in card.claims.items():
+            if not claim.expired and (ends := claim.at + promises.get(place, 0.0)) < until:
+                times.append(ends)
     return min(times, default=None)

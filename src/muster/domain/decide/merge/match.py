@@ -242,6 +242,8 @@ def model_differs(group: Group, card: Card) -> bool:
     mine, theirs = group.says("product.name"), _known(card, "product.name")
     if not isinstance(mine, str) or not isinstance(theirs, str):
         return False
+    if mine == theirs and any(c.isalnum() for c in mine):
+        return False
     return not (_words(mine) & _words(theirs))
 
 
@@ -252,16 +254,17 @@ def _words(text: str) -> set[str]:
 def _pci_differs(group: Group, card: Card) -> bool:
     for key in ("pci.vendor_id", "pci.device_id"):
         mine, theirs = group.says(key), _known(card, key)
-        if mine is not None and theirs is not None and str(mine).lower() != str(theirs).lower():
+        if mine is not None and theirs is not None and mine != theirs and str(mine).lower() != str(theirs).lower():
             return True
     return False
 
 
 def _known(card: Card, key: str) -> object:
-    for words in (*card.voices.values(), *(w for d in card.devices for w in d.voices.values())):
-        word = words.get(key)
-        if word is not None and word.at is not None:
-            return word.value
+    for said in (card.voices, *(d.voices for d in card.devices)):
+        for words in said.values():
+            word = words.get(key)
+            if word is not None and word.at is not None:
+                return word.value
     return None
 
 

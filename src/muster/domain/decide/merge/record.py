@@ -38,7 +38,7 @@ def rung(card: Card) -> Rung:
 
 def role(site: Site, card: Card) -> Role:
     """A driver's word on the role beats the bus."""
-    if all(each is Role.ACCELERATOR for each in card.roles.values()):
+    if Role.DISPLAY not in card.roles.values():
         return Role.ACCELERATOR
     order = (WitnessClass.DRIVER, WitnessClass.EXPORTER, WitnessClass.BMC, WitnessClass.CLUSTER, WitnessClass.PCI)
     told = [(order.index(s.witness), place, r) for place, r in card.roles.items() if (s := site.speakers.get(place)) is not None and s.witness in order]
@@ -75,13 +75,14 @@ def aside(site: Site, at: float) -> frozenset[str]:
 
 
 def _views(site: Site, here: list[Card], at: float) -> set[str]:
-    if not any(_may_be_view(_channels(site, card), card) for card in here):
+    may = {card.id: channels for card in here if _may_be_view(channels := _channels(site, card), card)}
+    if not may:
         return set()
     views: set[str] = set()
     used: set[str] = set()
     for card in sorted(here, key=lambda c: (-rank(rung(c)), c.created_at, c.created_n)):
-        channels = _channels(site, card)
-        if not _may_be_view(channels, card):
+        channels = may.get(card.id, set())
+        if not channels:
             continue
         hearsay = channels == {Channel.CLUSTER}
         kinds = _kinds(card)

@@ -215,7 +215,7 @@ def _told_twice(told: list[Voice], policy: Policy) -> set[str]:
 
 def two_serials(site: Site, card: Card) -> bool:
     """True when two witnesses tell different serials of one card. A driver and its exporter ask one library; a card of several devices has several."""
-    if card.devices:
+    if card.devices or len(card.names.get(NameKind.SERIAL, ())) < 2:
         return False
     by: dict[tuple[str, str], set[str]] = {}
     for value, each in card.names.get(NameKind.SERIAL, {}).items():
