@@ -42,16 +42,17 @@ class Agent:
         self._spread = spread
         self._answer: tuple[tuple[str, int], Posted] | None = None
         self.delivered = self.dropped = self.refused = 0
-        self.born = 0
-        self.begin()
+        self._begin()
 
     def begin(self) -> None:
         """A new process: what was spooled is found, what was in memory is not."""
+        self.dropped += self.spool.dropped
+        self.delivered += self.delivery.delivered
+        self.refused += self.delivery.refused
+        self._begin()
+
+    def _begin(self) -> None:
         machine = self.machine
-        if self.born:
-            self.dropped += self.spool.dropped
-            self.delivered += self.delivery.delivered
-            self.refused += self.delivery.refused
         self.born, self.boots = machine.lives, machine.boots
         self._rounds = self._minted = 0
         self.stands_by = False

@@ -119,7 +119,9 @@ class Look:
                 yield f"board {board.number} was taken out of m{board.last}, the roll says {self.by_uuid[board.uuid][0].presence}"
 
     def _findings(self) -> Iterator[str]:
-        silent, others, site = set(), [], []
+        silent: set[tuple[FindingKind, int, str]] = set()
+        others: list[FindingRow] = []
+        site: list[FindingRow] = []
         for row in self.findings:
             finding = row.finding
             if finding.kind in OF_SOURCES:

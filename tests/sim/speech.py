@@ -83,8 +83,8 @@ class Speech:
         rows = [row(board, machine, source, place) for place, board in enumerate(boards)]
         rows += [each for board in boards for each in (partitions(board) if source in (DRIVER, TOOL) else [])]
         heard = part(self._listing(source, rows, speaking=speaking, hung=hung))
-        fresh = known is None or known.version[3] != machine.boots or len(known.energy) != len(boards)
-        energy = np.zeros(len(boards)) if fresh else known.energy
+        goes_on = known is not None and known.version[3] == machine.boots and len(known.energy) == len(boards)
+        energy = known.energy if known is not None and goes_on else np.zeros(len(boards))
         numbers = np.array([board.number for board in boards], dtype=np.float64)
         made = self._said[machine.number, source] = _Said(version, heard, tuple(board.uuid for board in boards), energy, numbers)
         return made

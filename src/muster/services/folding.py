@@ -124,7 +124,7 @@ class Folding:
         roll = self.regions.roll(names)
         if not dry_run:
             roll = self._catch_up(roll, word.at, now)
-        merged = merge(roll, word, self.order, self._policy, now, self._ahead(roll))
+        merged = merge(roll, word, self.order, self._policy, now, self._ahead(roll.regions))
         if dry_run:
             return merged
         self.gathered.said.append(self._said(stored, kind, next(iter(merged.touched))))
@@ -140,7 +140,7 @@ class Folding:
             clock = roll.regions[part].site.clock
             word = Again(at=max(clock, *(same.at for _, same in told)), received_at=now, same=tuple(same for _, same in told))
             index = dict.fromkeys(names_of(word, self._policy), part)
-            merged = merge(Roll(regions=roll.regions, index={**roll.index, **index}), word, self.order, self._policy, now, self._ahead(roll))
+            merged = merge(Roll(regions=roll.regions, index={**roll.index, **index}), word, self.order, self._policy, now, self._ahead(roll.regions))
             self.gathered.said.append(self._said(keep_again(word), "again", part))
             self._step(merged, set())
             for source, same in told:
@@ -149,9 +149,9 @@ class Folding:
             roll = replace(merged.roll, index=roll.index)
         return roll
 
-    def _ahead(self, roll: Roll) -> Ahead:
+    def _ahead(self, parts: Iterable[str]) -> Ahead:
         """What the sources of these parts said again and is not in the roll yet: time that passes does not make them silent."""
-        told = (known.same(source, float("inf")) for part in roll.regions for source in self.sources.of(part))
+        told = (known.same(source, float("inf")) for part in parts for source in self.sources.of(part))
         return {(same.node, same.source): same for same in told if same is not None}
 
     def _said(self, stored: Stored, kind: str, part: str) -> Said:

@@ -169,7 +169,7 @@ def _plainly(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.hypothesis
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 2**32))
 def test_a_history_is_the_same_by_the_plain_way(seed: int) -> None:
     short = played(seed)
@@ -183,7 +183,7 @@ def test_a_history_is_the_same_by_the_plain_way(seed: int) -> None:
 
 
 @pytest.mark.hypothesis
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(st.integers(0, 2**32))
 def test_two_records_differ_when_their_essence_does(seed: int) -> None:
     records: dict[str, list[CardRecord]] = {}
@@ -262,9 +262,10 @@ def test_a_copy_has_everything_and_shares_nothing_that_changes() -> None:
     seen = Sighting({"serial": ("a",)}, 1.0, turn, 2.0, turn, "3", ("4",), "5", turn, 6.0, 7.0, void=True, expired=True)
     part = Piece("p", Level.DEVICE, 1, {"serial": ("a",)}, "u", {place: dict(word)})
     entry = Change(id="e", subject="c", kind=Happening.MOVED, at=1.0, learnt_at=2.0)
+    shelf = Shelf(Presence.STORED, 1.0, "x", ("n",), True)
     card = Card(
         "c", 1.0, turn, Presence.PRESENT, 2.0, "n", Rung.UUID, True, turn, {NameKind.SERIAL: {"a": Told("A", {place}, True)}}, {place: seen},
-        {place: Role.DISPLAY}, {place: dict(word)}, dict(word), [part], [part], place, True, "mig", 3.0, [entry], Shelf(Presence.STORED, 1.0, "x", ("n",), True),
+        {place: Role.DISPLAY}, {place: dict(word)}, dict(word), [part], [part], place, True, "mig", 3.0, [entry], shelf,
         {"serial"}, {("s", "k"): Use(1.0, 2.0)}, {"k": 1.0}, {("k", "a", "b"): True}, {place: 1.0}, {place: {"a": 1}},
     )  # fmt: skip
     empty = Card("", 0.0, (0.0, 0))
