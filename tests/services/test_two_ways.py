@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from muster.domain.decide.view import grown, view
 from muster.domain.model.errors import MusterError
 from muster.domain.model.policy import Policy
 from muster.domain.model.roll import Happening
@@ -219,3 +220,23 @@ def test_equal_rounds_do_go_by_numbers_alone() -> None:
     light, total = _play(7, 24, late=False, restarts=False)
     assert light > 0
     assert total > 80
+
+
+def test_a_counter_that_falls_after_rounds_by_numbers_alone_is_counted_right() -> None:
+    side = Side(light=True)
+    told = [100, 200, 300, 600, 900, 500, 700]
+    for turn, energy in enumerate(told):
+        row = ObservationDoc(level="card", ids=[("serial", "S1")], readings={"energy.total": {"v": energy}, "power.draw": {"v": 60 + turn}})
+        at = T0 + turn * CADENCE
+        listing = ListingDoc(
+            source="one.library", channel="in_band", witness="driver", cadence=CADENCE, outcome="devices", complete=True, observed_at=at, observations=[row]
+        )
+        doc = ReportDoc(reporter="a", incarnation="i", sequence=turn + 1, node=NodeDoc(name="n"), sent_at=at, heard=[part(listing)])
+        assert side.report(doc, at) == "applied"
+
+    (card,) = side.store.reader.cards()
+    resets = [row.change.at for row in side.store.reader.changes() if row.change.kind is Happening.COUNTER_RESET]
+    apart = {card.id: {(v.node, v.source): {v.key: v.word} for v in side.store.reader.current() if v.key == "energy.total"}}
+    assert resets == [T0 + 5 * CADENCE]
+    assert grown(view(card, apart, POLICY, T0 + 61)) == {"energy.total": 800 + 500 + 200}
+    side.store.close()

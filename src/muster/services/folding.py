@@ -71,6 +71,13 @@ class Folding:
         self._rested(part, row.received_at)
         return merged.news
 
+    def recall(self, source: Source, word: Listing, stored: Stored, now: float) -> None:
+        """The last round that went by numbers alone, in full after all: its numbers are kept already."""
+        merged = self._word(word, stored, "listing", now)
+        self.gathered.step(merged, (sample for sample in merged.samples if sample.reading is None))
+        source.at = word.at
+        self.gathered.folded_to[source.slot] = word.at
+
     def act(self, word: Act, stored: Stored, now: float, *, dry_run: bool = False) -> list[str]:
         """An operator's word; ids of the cards that it changes."""
         merged = self._word(word, stored, "act", now, dry_run=dry_run)

@@ -28,10 +28,10 @@ from muster.services.journal import keep_act, keep_listing, listing, seen_at
 from muster.services.older import placed
 from muster.services.operator import understand
 from muster.services.regions import DamagedError
-from muster.services.sources import digest
+from muster.services.sources import Source, digest
 from muster.services.windows import Copy
 from muster.spi.access import Bounds
-from muster.spi.store import Answered, CaptureRow, FindingRow, Heard, RollWriter, Under
+from muster.spi.store import Answered, Batch, CaptureRow, FindingRow, Heard, RollWriter, Under
 from muster.wire import report as wire
 from muster.wire.exchange import acted
 from muster.wire.lanes import facts, part, whole
@@ -236,6 +236,7 @@ class Inventory:
     def _ready(self, now: float) -> None:
         """What is in memory and not in the store is nothing: after a failed commit all is read again."""
         if self._lost:
+            self._writer.commit(Batch(at=now))  # where the store cannot be written yet, nothing is read in vain
             self._load(now)
 
     def _commit(self, now: float) -> None:
@@ -277,8 +278,18 @@ class _Step:
             fold.again(source, self.numbers, self.row.at, row)
             self.light = True
             return False
+        if source is not None and source.again_at is not None and source.fell(self.row.facts, self.numbers):
+            self._recall(fold, source, source.again_at)
         told, made, word = self.whole or self.read(self.row.received_at)
         return fold.listing(word, keep_listing(self.doc, made, word), told, self.row)
+
+    def _recall(self, fold: Folding, source: Source, at: float) -> None:
+        """Tells merge of the round before this one, in which the counters had not fallen yet."""
+        before = msgspec.structs.replace(self.heard, numbers=source.numbers.tobytes(), observed_at=at)
+        told = facts(before)
+        made = whole(before, told)
+        word = replace(listing(self.doc, made, 0.0, self.row.received_at)[0], at=at)
+        fold.recall(source, word, keep_listing(self.doc, made, word), self.row.received_at)
 
 
 def _names_of(doc: ReportDoc, policy: Policy) -> set[tuple[str, str]]:

@@ -101,7 +101,8 @@ class Source:
     """It said the same once more and nothing came of it."""
     promise: float = 0.0
     bounds: Bounds = field(default_factory=Bounds)
-    floor: Numbers = field(default_factory=lambda: _EMPTY)
+    numbers: Numbers = field(default_factory=lambda: _EMPTY)
+    """Those of its last round."""
     whole_at: float = float("-inf")
     laid: bytes = b""
     """Digest of the columns that its numbers are of; empty when not known."""
@@ -113,20 +114,31 @@ class Source:
 
     def takes(self, facts: bytes, numbers: Numbers, at: float) -> bool:
         """True when this round only moves numbers, within bounds, in its turn."""
-        if not self.steady or facts != self.facts or at <= self.last or numbers.size != self.floor.size:
+        if not self.steady or facts != self.facts or at <= self.last or numbers.size != self.numbers.size:
             return False
         if at - self.last > self.promise:
             return False  # it was silent: that it speaks again is news
         if self.bounds.watched and at - self.whole_at >= LOOK_AGAIN:
             return False
-        return bool(numbers.size == 0 or ((numbers >= self.floor) & (numbers <= self.bounds.high)).all())
+        if not numbers.size:
+            return True
+        within = (numbers >= self.bounds.low) & (numbers <= self.bounds.high)
+        return bool(within.all()) and not self._fell(numbers)
+
+    def _fell(self, numbers: Numbers) -> bool:
+        return bool((self.bounds.counters & (numbers < self.numbers)).any())
+
+    def fell(self, facts: bytes, numbers: Numbers) -> bool:
+        """True when a counter of the same facts is below where it stood in a round that went by numbers alone: merge must hear of that one first."""
+        ran = self.again_at is not None and self.again_at > self.at
+        return ran and facts == self.facts and 0 < numbers.size == self.numbers.size and self._fell(numbers)
 
     def took(self, numbers: Numbers) -> None:
         """Keeps what counters must not fall below."""
         if numbers.size != self.bounds.low.size:
-            self.floor, self.steady = _EMPTY, False
+            self.numbers, self.steady = _EMPTY, False
             return
-        self.floor = np.where(self.bounds.counters, np.fmax(numbers, self.bounds.low), self.bounds.low)
+        self.numbers = numbers
 
 
 def digest(facts: bytes) -> bytes:

@@ -51,7 +51,7 @@ class Policy:
     """Attributes in which the worst fresh word is shown, worst first."""
     late_window: float = 7200.0
     """Reports older than this against what is already known fill gaps and change no history."""
-    late_listings: int = 512
+    late_listings: int = 128
     """So many listings of a site part are kept for late reports, however old."""
 
     def promise(self, cadence: float) -> float:
