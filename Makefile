@@ -90,7 +90,7 @@ sim: setup ## machines, network and server of no substance, for a day of theirs 
 	@$(PY) -m tests.sim.run $(ARGS)
 
 faults: setup ## breaks the real thing, 200 times each; an hour or two (RUNS=20 for fewer)
-	@MUSTER_FAULT_RUNS=$(or $(RUNS),200) $(PY) -m pytest -q -rs tests/faults
+	@MUSTER_FAULT_RUNS=$(or $(RUNS),200) $(PY) -m pytest -q -rs -s tests/faults
 
 fuzz: setup ## the properties of formats, parsers and merge, with many more examples
 	@$(TESTS) --hypothesis-profile=fuzz -m hypothesis
