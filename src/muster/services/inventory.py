@@ -31,7 +31,7 @@ from muster.services.regions import DamagedError
 from muster.services.sources import Source, digest
 from muster.services.windows import Copy
 from muster.spi.access import Bounds
-from muster.spi.store import Answered, Batch, CaptureRow, FindingRow, Heard, RollWriter, Under
+from muster.spi.store import Answered, CaptureRow, FindingRow, Heard, RollWriter, Under
 from muster.wire import report as wire
 from muster.wire.exchange import acted
 from muster.wire.lanes import facts, part, whole
@@ -236,7 +236,6 @@ class Inventory:
     def _ready(self, now: float) -> None:
         """What is in memory and not in the store is nothing: after a failed commit all is read again."""
         if self._lost:
-            self._writer.commit(Batch(at=now))  # where the store cannot be written yet, nothing is read in vain
             self._load(now)
 
     def _commit(self, now: float) -> None:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from muster.domain.model.access import Reach, Scope
-from muster.domain.model.errors import InputError, NotAllowed, NotFound, Unavailable
+from muster.domain.model.errors import Conflict, InputError, NotAllowed, NotFound
 from muster.domain.model.moments import rfc3339
 from muster.interfaces.api.answers import AtDesk, answers, ref
 from muster.interfaces.api.paging import json_answer
@@ -38,7 +38,7 @@ Named = Annotated[str, Path(max_length=300, description="Its id, or the host nam
 After = Annotated[str, Query(max_length=300, description="`next` of the page before.")]
 
 
-@router.get("/reporters", summary="List reporters", **answers(ref("ReporterList"), "Reporters by id", 400))
+@router.get("/reporters", summary="List reporters", **answers(ref("ReporterList"), "Reporters by id", 400, 409))
 def reporters(desk: AtDesk, limit: Limit = 100, cursor: After = "") -> Response:
     """All that ever joined: agents, collectors, controllers."""
     found = [each for each in _office(desk).members() if each.reporter > cursor and desk.sees(each.name)]
@@ -77,7 +77,7 @@ async def reenrol(desk: AtDesk, request: Request, reporter: Named) -> Response:
     return answer
 
 
-@router.get("/join-tokens", summary="List join tokens", **answers(ref("JoinTokenList"), "Tokens that can be used, newest first", 400))
+@router.get("/join-tokens", summary="List join tokens", **answers(ref("JoinTokenList"), "Tokens that can be used, newest first", 400, 409))
 def join_tokens(desk: AtDesk) -> Response:
     """Tokens by which reporters may join still. Their texts are not kept."""
     _whole(desk)
@@ -87,7 +87,7 @@ def join_tokens(desk: AtDesk) -> Response:
 @router.post(
     "/join-tokens",
     summary="Make a join token",
-    **answers(ref("JoinTokenMade"), "The token with its text", 403, 413, 415),
+    **answers(ref("JoinTokenMade"), "The token with its text", 403, 409, 413, 415),
     openapi_extra=body_schema("JoinTokenRequest"),
 )
 async def mint(desk: AtDesk, request: Request) -> Response:
@@ -101,7 +101,7 @@ async def mint(desk: AtDesk, request: Request) -> Response:
     return answer
 
 
-@router.delete("/join-tokens/{token}", summary="Delete a join token", **answers(ref("JoinTokenList"), "The tokens that are left", 403, 404))
+@router.delete("/join-tokens/{token}", summary="Delete a join token", **answers(ref("JoinTokenList"), "The tokens that are left", 403, 404, 409))
 def drop(desk: AtDesk, token: Annotated[str, Path(max_length=100, description="Its id.")]) -> Response:
     """Ends a token. Who joined by it stays."""
     _whole(desk)
@@ -112,7 +112,7 @@ def drop(desk: AtDesk, token: Annotated[str, Path(max_length=100, description="I
 def _office(desk: Desk) -> Reporters:
     found: Reporters | None = desk.enrolment
     if found is None:
-        raise Unavailable("this server lets no reporters in", hint="it listens for none; its settings say where it would")
+        raise Conflict("this server lets no reporters in", hint="it listens for none; its settings say where it would")
     return found
 
 
