@@ -58,7 +58,7 @@ class Freshness:
         if server != self.server:
             raise InputError("the proof is for another server", hint="this server's authority has changed: join again, with the fingerprint that it shows now")
         off = at - now
-        if not abs(off) <= WINDOW or at < self.since:
+        if not abs(off) <= WINDOW or at < int(self.since):  # a node whose clock is off goes by our own, which it is told in whole seconds
             way = "ahead of" if off > 0 else "behind"
             raise InputError(f"the clock of the node is {abs(off):.0f} s {way} the server's", hint="set the clock of the node, or of the server (NTP)")
 

@@ -148,7 +148,7 @@ def test_a_server_that_lets_nobody_in_says_so(house: tuple[Site, Enrolment]) -> 
         bare.include_router(reporters.router)
     api = TestClient(bare, base_url="http://127.0.0.1", client=("192.0.2.7", 4711))
     answer = api.get(f"{V1}/reporters", headers={"authorization": f"Bearer {place.secrets['admin']}"})
-    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
 
 
 def test_no_answer_has_a_secret(house: tuple[Site, Enrolment]) -> None:
