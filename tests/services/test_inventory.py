@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -150,3 +152,30 @@ def test_parts_that_were_united_come_back_as_they_were(desk: Desk) -> None:
         desk.say(new * 10_000 + 2760, {"vendor_uuid": f"GPU-a{new}", "serial": f"A{new}"}, node=f"new-{new}")
 
         assert sorted(c.id for c in desk.store.reader.cards()) == before
+
+
+def test_a_part_that_cannot_be_read_does_not_stop_time_for_the_others(desk: Desk) -> None:
+    for node in ("n1", "n2"):
+        desk.say(0, {"serial": f"SN-{node}"}, node=node)
+    desk.start_anew(1)
+    read = desk.store.writer.region
+
+    def region(part: str) -> Any:
+        rows = read(part)
+        return rows if part == sound else replace(rows, said=[replace(each, body=b"x") for each in rows.said])
+
+    sound = sorted(desk.store.writer.load().due)[0]
+    with patch.object(desk.store.writer, "region", region):
+        desk.inventory.tick(T0 + 1000)
+
+    assert len(desk.inventory.damaged) == 1
+    assert [source.silent for source in desk.store.reader.sources()].count(True) == 1
+
+
+def test_a_source_that_speaks_more_seldom_from_now_on_is_held_to_that(desk: Desk) -> None:
+    desk.say(0, {"serial": "SN1"}, cadence=60.0)
+    desk.say(60, {"serial": "SN1"}, cadence=600.0)
+    desk.inventory.tick(T0 + 60 + 1700)
+    assert [(source.promise, source.silent) for source in desk.store.reader.sources()] == [(1800.0, False)]
+    desk.inventory.tick(T0 + 60 + 1900)
+    assert [source.silent for source in desk.store.reader.sources()] == [True]

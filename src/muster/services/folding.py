@@ -20,7 +20,7 @@ from muster.domain.model.roll import Act, Again, Listing, NodeNames
 from muster.services import sources as known
 from muster.services.gathered import Gathered
 from muster.services.journal import Stored, keep_again
-from muster.services.regions import Regions
+from muster.services.regions import DamagedError, Regions
 from muster.services.sources import Source, Sources
 from muster.services.standing import Standing
 from muster.spi.store import Heard, Loaded, RollWriter, Said
@@ -100,7 +100,10 @@ class Folding:
             if self._due(part) > now:
                 self._wake(part)
                 continue
-            region = self.regions.get(part)
+            try:
+                region = self.regions.get(part)
+            except DamagedError:
+                continue  # told where damage is told; the other parts go on
             roll = self._catch_up(Roll(regions={part: region}), now, now)
             self._step(tick(roll, self._policy, now), set())
             self._rested(part, now)

@@ -99,17 +99,12 @@ class Inventory:
             doc = opened(body)
             if self._bounds is not None:
                 self._bounds.check(speaker, doc.reporter, doc.node)
-            return self._report(doc, now)
-        except DamagedError as error:
-            return error
-        except Unavailable:
-            self._lost = True
-            raise
+            with self._whole():
+                return self._report(doc, now)
         except MusterError as error:
+            if self._lost:
+                raise
             return error
-        except BaseException:
-            self._lost = True  # what was gathered of it is not whole
-            raise
 
     def report(self, doc: ReportDoc, now: float) -> AnswerDoc:
         """Takes a report: applied, a duplicate of one taken before, or refused because its number was used for other words."""
@@ -121,13 +116,12 @@ class Inventory:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """What ends by anything but an error of ours is not whole: all is read again before the next."""
+        """What the store or a fault of ours breaks off is not whole: all is read again before the next. What does not fit changed nothing."""
         try:
             yield
-        except MusterError:
-            raise
-        except BaseException:
-            self._lost = True
+        except BaseException as error:
+            ours = isinstance(error, MusterError) and not isinstance(error, Unavailable)
+            self._lost = not (ours or isinstance(error, DamagedError))
             raise
 
     def act(self, doc: ActDoc, now: float, *, dry_run: bool = False, under: Under | None = None) -> list[str]:
@@ -138,8 +132,9 @@ class Inventory:
         Raises NotFound, Ambiguous, Conflict or InputError.
         """
         self._ready(now)
-        said = understand(self._meant(doc), doc, now)
-        touched = self._fold.act(said, keep_act(doc, said), now, dry_run=dry_run)
+        with self._whole():
+            said = understand(self._meant(doc), doc, now)
+            touched = self._fold.act(said, keep_act(doc, said), now, dry_run=dry_run)
         if not dry_run:
             self._fold.gathered.audit.append(_audit(doc, now))
             if under is not None:
@@ -158,7 +153,8 @@ class Inventory:
         """Lets time pass."""
         self._ready(now)
         if now >= self._listening:
-            self._fold.pass_time(now)
+            with self._whole():
+                self._fold.pass_time(now)
             self._commit(now)
 
     def hold(self, until: float) -> None:

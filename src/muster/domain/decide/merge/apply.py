@@ -55,7 +55,7 @@ def _listing(site: Site, said: Listing, node: Node, moment: Moment, policy: Poli
     speaker = _speaker(site, place, said, policy)
     if speaker.removed:
         return
-    _hear_out(speaker, said, moment)
+    _hear_out(speaker, said, moment, policy)
     if said.standing_by:
         return
     for observation in node_readings(said.observations):
@@ -108,7 +108,7 @@ def _speaker(site: Site, place: Place, said: Listing, policy: Policy) -> Speaker
     return speaker
 
 
-def _hear_out(speaker: Speaker, said: Listing, moment: Moment) -> None:
+def _hear_out(speaker: Speaker, said: Listing, moment: Moment, policy: Policy) -> None:
     """What the report says of the source itself."""
     if (said.outcome in _WORSE and speaker.outcome is not said.outcome) or speaker.failed_at is None:
         speaker.failed_at = moment.at
@@ -117,6 +117,7 @@ def _hear_out(speaker: Speaker, said: Listing, moment: Moment) -> None:
     if said.unknown_shape and not speaker.unknown_shape:
         speaker.shape_at = moment.at
     speaker.cadence, speaker.reporter, speaker.last_at = said.witness.cadence, said.reporter, moment.at
+    speaker.promise = policy.promise(said.witness.cadence)
     speaker.outcome, speaker.detail, speaker.stuck, speaker.standing_by = said.outcome, said.detail, said.stuck, said.standing_by
     speaker.unknown_shape, speaker.counts, speaker.silent = said.unknown_shape, dict(said.counts), False
 
