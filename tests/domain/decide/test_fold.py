@@ -238,3 +238,18 @@ def test_one_card_per_bus_device_whatever_the_rows(told: list[Observation]) -> N
 
 def _device(card: FoldedCard) -> str:
     return next(n.canonical for n in card.names if n.kind == "pci_address").rpartition(".")[0]
+
+
+def test_a_part_stands_on_the_newest_row_with_all_names_of_its_parent_else_on_the_newest_with_a_strong_one() -> None:
+    cards = [row(serial="a", index=0), row(serial="b", index=1), row(serial="b", index=0)]
+    parts = [
+        row(Level.PARTITION, parent={"serial": "b", "index": 1}, vendor_uuid="on-the-second"),
+        row(Level.PARTITION, parent={"serial": "b"}, vendor_uuid="on-the-third"),
+        row(Level.PARTITION, parent={"serial": "a", "index": 7}, vendor_uuid="on-the-first"),
+        row(Level.PARTITION, parent={"index": 7}, vendor_uuid="on-a-fourth"),
+    ]
+    told = {
+        f"{ids(card.names).get('serial', '')}{ids(card.names)['index']}": [ids(p.names)["vendor_uuid"] for p in card.partitions] for card in fold(cards + parts)
+    }
+
+    assert told == {"a0": ["on-the-first"], "b1": ["on-the-second"], "b0": ["on-the-third"], "7": ["on-a-fourth"]}

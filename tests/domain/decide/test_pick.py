@@ -240,9 +240,9 @@ def test_places_are_looked_up_once_and_again_when_rows_came_or_went() -> None:
     known = {"a": 0, "b": 1}
     asked: list[str] = []
 
-    def resolve(subject: str) -> int:
+    def resolve(subject: str, none: int) -> int:
         asked.append(subject)
-        return known.get(subject, -1)
+        return known.get(subject, none)
 
     places = Places()
     assert places.of("k", 1, ["a", "x"], 2, resolve).tolist() == [0, -1]
@@ -250,3 +250,27 @@ def test_places_are_looked_up_once_and_again_when_rows_came_or_went() -> None:
     assert asked == ["a", "x", "b"]
     known["x"] = 2
     assert places.of("k", 2, ["a", "x", "b"], 3, resolve).tolist() == [0, 2, 1]
+
+
+@given(st.lists(st.tuples(_TEXT, _TEXT), min_size=1, max_size=12), st.lists(st.integers(1, 5), max_size=4))
+def test_orders_that_are_kept_are_those_made_anew(told: list[tuple[str, str]], cuts: list[int]) -> None:
+    """Rows come some at a time, and each time the order of words is what a table that never was asked before says."""
+    keys = (SortKey("presence", down=True), SortKey("product.name", down=False))
+    grown = Table(FIELDS)
+    done = 0
+    for cut in (*cuts, len(told)):
+        for number, (name, presence) in enumerate(told[done : done + cut], done):
+            grown.put(f"{name}-{number}", {"id": f"{name}-{number}", "product.name": name, "presence": presence})
+            grown.put(f"{name}-0", {"id": f"{name}-0", "product.name": presence, "presence": name})
+        done += cut
+        anew = Table(FIELDS)
+        for id_, place_ in grown.places.items():
+            anew.put(id_, {path: grown.value(id_, path) for path in ("id", "product.name", "presence")})
+            assert place_ >= 0
+        orders = []
+        for table in (grown, anew):
+            live, columns = table.columns()
+            snapshot = Snapshot(version=1, at=0.0, live=live, columns=columns)
+            first = place(snapshot, next(row for row in range(snapshot.rows) if snapshot.texts("id", [row]) == [min(table.places)]), keys)
+            orders.append([snapshot.texts("id", rows.tolist()) for rows in (everything(snapshot, live, keys), page(snapshot, live, keys, (first[0], "m"), 5))])
+        assert orders[0] == orders[1]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from muster.domain.decide import fold
 from muster.domain.decide.choose import choose
 from muster.domain.decide.essence import essence
-from muster.domain.decide.merge import Merged, Roll, difference, findings, groups, merge, naming, nodes, parts, sight, tick, values, words
+from muster.domain.decide.merge import Merged, Roll, difference, findings, groups, merge, naming, nodes, parts, roll, sight, tick, values, words
 from muster.domain.decide.merge.news import differ
 from muster.domain.decide.merge.record import source_record
 from muster.domain.decide.merge.state import Card, Piece, Shelf, Sighting, Site, Told, Use
@@ -120,7 +120,7 @@ def history(seed: int, length: int) -> list[Listing | Act | Again | float]:
                 Act(what=kind, by="op", at=at, received_at=at, card=card, other=other, values={"firmware.version": "1"} if kind is ActKind.SET else {})
             )
         elif what < 0.12 and last:
-            same = tuple(Same(node=each.node, source=each.witness.source, at=min(at, each.at + 20)) for each in last.values())
+            same = tuple(Same(node=each.node, source=each.witness.source, since=each.at, at=min(at, each.at + 20)) for each in last.values())
             found.append(Again(at=max(each.at for each in same), received_at=at, same=same))
         elif what < 0.2:
             found.append(at)
@@ -133,10 +133,10 @@ def history(seed: int, length: int) -> list[Listing | Act | Again | float]:
 
 def played(seed: int, length: int = 25) -> list[Merged]:
     """What each step of a history gives."""
-    roll, found = Roll(), []
+    site, found = Roll(), []
     for order, said in enumerate(history(seed, length)):
-        merged = tick(roll, POLICY, said) if isinstance(said, float) else merge(roll, said, order, POLICY, said.received_at)
-        roll = merged.roll
+        merged = tick(site, POLICY, said) if isinstance(said, float) else merge(site, said, order, POLICY, said.received_at)
+        site = merged.roll
         found.append(merged)
     return found
 
@@ -146,20 +146,27 @@ def _plain_hear(told: dict[str, Word], readings: Mapping[str, Reading], at: floa
         told[key] = words.heard(told.get(key), each, at, capture)
 
 
+def _told_twice(told: list[Voice], policy: Policy) -> list[str]:
+    """Compared attributes of which more than one source speaks."""
+    said = [key for voice in told for key in voice.words]
+    return [key for key in dict.fromkeys(said) if key in policy.compare and said.count(key) > 1]
+
+
 def _plainly(patch: pytest.MonkeyPatch) -> None:
     """Takes every shortcut away."""
+    patch.setattr(roll, "quick", lambda *_: None)
     for module in (sight, findings):
         patch.setattr(module, "crowded", lambda *_: True)
     patch.setattr(values, "_may_change", lambda *_: True)
-    patch.setattr(values, "_at_odds", lambda told, policy: list(values._told_twice(told, policy)))
+    patch.setattr(values, "at_odds", _told_twice)
     patch.setattr(parts, "into", _plain_hear)
     patch.setattr(difference, "differ", lambda one, two: essence(one) != essence(two))
     patch.setattr(
         difference,
-        "_sources",
+        "sources",
         lambda before, old, new: [r for p in new.speakers if (r := source_record(new, p)) != (source_record(old, p) if p in before else 0)],
     )
-    patch.setattr(fold, "_HELD", frozenset(ATTRIBUTES))
+    patch.setattr(fold, "HELD", frozenset(ATTRIBUTES))
     patch.setattr(Card, "copy", copy.deepcopy)
     for module in (fold, naming, nodes, parts):
         patch.setattr(module, "form", canonical)
@@ -214,7 +221,7 @@ def test_where_all_say_the_same_nobody_dissents(said: dict[str, dict[str, Word]]
         Voice(node="n", source=source, channel=SOURCES[source].channel, witness=SOURCES[source].witness, promise=90.0, words=each)
         for source, each in said.items()
     ]
-    left_out = values._told_twice(told, POLICY) - set(values._at_odds(told, POLICY))
+    left_out = set(_told_twice(told, POLICY)) - set(values.at_odds(told, POLICY))
 
     for key in left_out:
         shown = choose(key, told, POLICY, T0, {("n/bmc", "n/driver")})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from muster.domain.model.attributes import ATTRIBUTES, Compare, Kind
 from muster.domain.model.policy import Policy
@@ -39,8 +39,7 @@ class Shown:
         return max(0.0, now - self.observed_at)
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(NamedTuple):
     voice: Voice
     word: Word
     rank: int
@@ -70,6 +69,37 @@ def choose(key: str, voices: Sequence[Voice], policy: Policy, now: float, judged
         absent={s.voice.source: s.word.why for s in said if s.word.why is not None},
         capture=best.word.capture,
     )
+
+
+def leading(key: str, known: Sequence[tuple[Voice, Word]], policy: Policy, now: float) -> tuple[Voice, Any]:
+    """Whose word `choose` shows of several that are known, and its value."""
+    order = policy.order(key)
+    best = _best(key, [_said(voice, word, order, now) for voice, word in known], policy)
+    return best.voice, best.word.value
+
+
+def chosen(key: str, voices: Sequence[Voice], policy: Policy, now: float) -> Word | None:
+    """The word that `choose` shows a value of; None where it shows none."""
+    speaking = [v for v in voices if key in v.words]
+    if len(speaking) == 1:
+        word = speaking[0].words[key]
+        return word if word.at is not None else None
+    order = policy.order(key)
+    known = [s for v in speaking if (s := _said(v, v.words[key], order, now)).word.at is not None]
+    return _best(key, known, policy).word if known else None
+
+
+def disputed(key: str, voices: Sequence[Voice], policy: Policy, now: float, judged: Collection[tuple[str, str]] = ()) -> bool:
+    """True when `choose` shows dissent."""
+    speaking = [v for v in voices if key in v.words]
+    if len(speaking) < 2:
+        return False
+    order = policy.order(key)
+    known = [s for v in speaking if (s := _said(v, v.words[key], order, now)).word.at is not None]
+    if len(known) < 2:
+        return False
+    best = _best(key, known, policy)
+    return any(other is not best and dissents(key, best, other, policy, judged) for other in known)
 
 
 def _alone(voice: Voice, word: Word, now: float) -> Shown:

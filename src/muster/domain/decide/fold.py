@@ -6,8 +6,8 @@ Used by `merge` for what a report says and by the offline `interpret`, so that b
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -18,10 +18,11 @@ from muster.domain.model.names import PLACEHOLDERS, Name, NameKind, canonical, n
 from muster.domain.model.observation import Observation, Role, Subject
 from muster.domain.model.reading import Known, Reading, better
 
-_HELD = frozenset({"power.draw", "power.draw.average", "memory.used"})
+HELD = frozenset({"power.draw", "power.draw.average", "memory.used"})
 """Readings that are held against another."""
 KEPT = 1 << 16
 """Names of which the form is remembered."""
+_STRONG = frozenset({NameKind.VENDOR_UUID, NameKind.PCI_ADDRESS, NameKind.SERIAL})
 WHOLE = frozenset({"none", "spx", "disabled", ""})
 """Words of `partition.mode` under which a card is one piece."""
 
@@ -121,31 +122,32 @@ def fold(observations: Iterable[Observation]) -> tuple[FoldedCard, ...]:
             only = row.devices.pop()
             row.partitions = [(part, None if on is only else on) for part, on in row.partitions]
             row.absorb(only)
-    serials = [s for row in rows if (s := row.id(NameKind.SERIAL))]
-    twice = frozenset(s for s in serials if serials.count(s) > 1) if len(set(serials)) < len(serials) else frozenset()
+    serials = Counter(s for row in rows if (s := row.id(NameKind.SERIAL)))
+    twice = frozenset(s for s, count in serials.items() if count > 1)
     return tuple(_card(row, twice) for row in rows)
 
 
 def _card(row: _Row, twice: frozenset[str]) -> FoldedCard:
     if not row.devices and not row.partitions:
-        return FoldedCard(names=frozenset(row.names), readings=_checked(row.readings), vendor=row.vendor, role=row.role, board_serials=_boards(row, twice))
+        return FoldedCard(names=frozenset(row.names), readings=checked(row.readings), vendor=row.vendor, role=row.role, board_serials=_boards(row, twice))
     devices = tuple(
-        Part(level=Level.DEVICE, names=frozenset(d.names), readings=_checked(d.readings), vendor=d.vendor, ordinal=i) for i, d in enumerate(row.devices)
+        Part(level=Level.DEVICE, names=frozenset(d.names), readings=checked(d.readings), vendor=d.vendor, ordinal=i) for i, d in enumerate(row.devices)
     )
+    places = {id(device): place for place, device in enumerate(row.devices)}
     partitions = tuple(
         Part(
             level=Level.PARTITION,
             names=frozenset(part.names),
-            readings=_checked(part.readings),
+            readings=checked(part.readings),
             vendor=part.vendor,
             ordinal=i,
-            under=row.devices.index(on) if on in row.devices else None,
+            under=places.get(id(on)),
         )
         for i, (part, on) in enumerate(row.partitions)
     )
     return FoldedCard(
         names=frozenset(row.names),
-        readings=_checked(row.readings),
+        readings=checked(row.readings),
         vendor=row.vendor,
         role=row.role,
         devices=devices,
@@ -159,9 +161,9 @@ def _boards(row: _Row, twice: frozenset[str]) -> frozenset[str]:
     return frozenset({serial} & twice) if serial else frozenset()
 
 
-def _checked(readings: Mapping[str, Reading]) -> dict[str, Reading]:
+def checked(readings: Mapping[str, Reading]) -> dict[str, Reading]:
     """Readings of one thing without those that another reading of it contradicts."""
-    if readings.keys().isdisjoint(_HELD):
+    if readings.keys().isdisjoint(HELD):
         return dict(readings)
     return check_memory(check_power(readings))
 
@@ -169,24 +171,24 @@ def _checked(readings: Mapping[str, Reading]) -> dict[str, Reading]:
 def _attach(observations: Iterable[Observation]) -> list[_Row]:
     """Card rows with the devices and partitions told of them; a part whose parent is not in the listing speaks of that parent all the same."""
     cards: list[_Row] = []
-    things: list[_Row] = []
+    things = _Things()
     owner: dict[int, _Row] = {}
     for told in observations:
         if told.subject.level not in (Level.CARD, Level.DEVICE, Level.PARTITION):
             continue
         row = _Row(told)
-        parent = _parent(told.subject.parent, things) if told.subject.level is not Level.CARD else None
+        parent = things.parent(told.subject.parent) if told.subject.level is not Level.CARD else None
         if told.subject.level is Level.CARD or (parent is None and not told.subject.parent and told.subject.level is Level.DEVICE):
             cards.append(row)
         elif parent is None:
             made = _Row(Observation(subject=told.subject))
             made.names = set(told.subject.parent)
             cards.append(made)
-            things.append(made)
+            things.add(made)
             _hang(row, told.subject.level, made, owner)
         else:
             _hang(row, told.subject.level, parent, owner)
-        things.append(row)
+        things.add(row)
     return cards
 
 
@@ -199,15 +201,34 @@ def _hang(row: _Row, level: Level, parent: _Row, owner: dict[int, _Row]) -> None
         card.partitions.append((row, None if card is parent else parent))
 
 
-def _parent(names: frozenset[Name], before: Sequence[_Row]) -> _Row | None:
-    wanted = {(n.kind, form(n.kind, n.value)) for n in names}
-    if not wanted:
-        return None
-    whole = next((row for row in reversed(before) if wanted <= row.ids()), None)
-    if whole is not None:
-        return whole
-    strong = {pair for pair in wanted if pair[0] in (NameKind.VENDOR_UUID, NameKind.PCI_ADDRESS, NameKind.SERIAL)}
-    return next((row for row in reversed(before) if strong & row.ids()), None)
+class _Things:
+    """Rows told so far, found by their names: a listing of thousands of partitions is read once, not once for each of them."""
+
+    def __init__(self) -> None:
+        self._rows: list[_Row] = []
+        self._places: dict[tuple[NameKind, str], set[int]] = defaultdict(set)
+        self._last: dict[tuple[NameKind, str], int] = {}
+
+    def add(self, row: _Row) -> None:
+        """One more."""
+        place = len(self._rows)
+        self._rows.append(row)
+        for each in row.ids():
+            self._places[each].add(place)
+            self._last[each] = place
+
+    def parent(self, names: frozenset[Name]) -> _Row | None:
+        """The newest row with all of these names, else the newest with one of the strong ones."""
+        wanted = {(n.kind, form(n.kind, n.value)) for n in names}
+        if not wanted or self._last.keys().isdisjoint(wanted):
+            return None
+        if len(wanted) == 1:
+            return self._rows[self._last[wanted.pop()]]
+        whole = set.intersection(*sorted((self._places.get(each, set()) for each in wanted), key=len))
+        if whole:
+            return self._rows[max(whole)]
+        strong = [self._last[each] for each in wanted if each[0] in _STRONG and each in self._last]
+        return self._rows[max(strong)] if strong else None
 
 
 def _fold_addresses(cards: list[_Row]) -> list[_Row]:
@@ -235,7 +256,8 @@ def _share_address(rows: list[_Row]) -> bool:
     addresses = {row.id(NameKind.PCI_ADDRESS) for row in rows}
     uuids = [row.id(NameKind.VENDOR_UUID) for row in rows]
     same_thing = uuids[0] is not None and len(set(uuids)) == 1
-    plain = all(row.ids() == rows[0].ids() for row in rows)
+    alike = rows[0].ids()
+    plain = all(row.ids() == alike for row in rows)
     return len(addresses) == 1 and not same_thing and not plain
 
 

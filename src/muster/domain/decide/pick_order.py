@@ -7,7 +7,8 @@ Each column is made to numbers that stand in its order, infinity where there is 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, isfinite, nan
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.domain.decide.select import Place, SortKey, weight
-from muster.domain.model.snapshot import Coded, Column, Floats, Mask, Snapshot, Words
+from muster.domain.model.snapshot import Coded, Column, Floats, Ints, Mask, Snapshot, Words, in_turns
 
 Rows: TypeAlias = "NDArray[np.int64]"
 
@@ -52,18 +53,25 @@ _NO_PLACE = 2
 def ranks(values: Sequence[Any]) -> Ranks:
     """The ranks of these values, each once."""
     found: list[Any] = []
-    for each in sorted(own for own in map(weight, values) if own[0] != _NO_PLACE):
+    for each in in_turns(own for own in map(weight, values) if own[0] != _NO_PLACE):
         if not found or found[-1] != each:
             found.append(each)
     return Ranks(found, sum(own[0] == 0 for own in found))
 
 
+_FEW = 5000
+"""Words that are put in order in milliseconds."""
+_ORDERS = 32
+"""Columns whose order is kept."""
+_kept: dict[tuple[int, bool], tuple[Ints, Floats, Floats]] = {}
+
+
 def order(column: Column | None, rows: int, down: bool) -> Floats:
-    """The column as numbers in its order."""
+    """The column as numbers in its order. That of words is kept for as long as neither they nor the codes are others. It is not to be changed."""
     if column is None:
         return np.full(rows, inf)
     if isinstance(column, Coded):
-        return _of_words(column.words, down)[column.codes]
+        return _kept_for(column.codes, _of_words(column.words, down), down)
     if not column.odd:
         found = -column.values if down else column.values
         return np.where(np.isnan(found), inf, found)
@@ -72,11 +80,31 @@ def order(column: Column | None, rows: int, down: bool) -> Floats:
     return np.array([known.place(each, down) for each in told], np.float64)
 
 
+def _kept_for(codes: Ints, places: Floats, down: bool) -> Floats:
+    """``places`` of these codes. The arrays themselves are kept too, so that another one is never taken for them."""
+    name = (id(codes), down)
+    known = _kept.get(name)
+    if known is not None and known[0] is codes and known[1] is places:
+        return known[2]
+    found: Floats = places[codes]
+    _kept[name] = (codes, places, found)
+    while len(_kept) > _ORDERS:
+        with suppress(RuntimeError, StopIteration):  # another thread keeps one at this moment
+            _kept.pop(next(iter(_kept)), None)
+    return found
+
+
 def _of_words(words: Words, down: bool) -> Floats:
     known = ordered(words)
 
     def make() -> Floats:
-        return np.array([*(known.place(value, down) for value in list(words.values)), inf], np.float64)
+        values = list(words.values)
+        if known.numbers or not words.texts:
+            return np.array([*(known.place(value, down) for value in values), inf], np.float64)
+        at = {text: 2 * number for number, (_, (_, text)) in enumerate(known.weights)}
+        last = 2 * (len(at) - 1)
+        places = [found if (found := at.get(value)) is not None else known.place(value, down=False) for value in values]
+        return np.array([*((last - each for each in places) if down else places), inf], np.float64)
 
     found: Floats = words.kept(("order", down), make)
     return found
@@ -127,6 +155,19 @@ def page(snapshot: Snapshot, chosen: Mask, keys: Sequence[SortKey], after: Place
     return first[np.lexsort([column[first] for column in reversed(columns)])]
 
 
+def prepare(snapshot: Snapshot, paths: Iterable[str]) -> None:
+    """Makes what an order by these columns needs, so that no page waits for it."""
+    for path in paths:
+        order(snapshot.columns.get(path), snapshot.rows, down=False)
+    _ids(snapshot)
+
+
+def ready(snapshot: Snapshot, keys: Iterable[SortKey]) -> bool:
+    """True when an order by these keys is a matter of milliseconds: columns of many words are in order already."""
+    columns = [(snapshot.columns.get(key.path), key.down) for key in keys]
+    return all(not isinstance(each, Coded) or len(each.words.values) <= _FEW or each.words.keeps(("order", down)) for each, down in columns)
+
+
 def everything(snapshot: Snapshot, chosen: Mask, keys: Sequence[SortKey]) -> Rows:
     """All rows of ``chosen``, in order."""
     return page(snapshot, chosen, keys, None, snapshot.rows)
@@ -146,13 +187,33 @@ def _ids(snapshot: Snapshot) -> Floats:
     column = snapshot.columns.get("id")
     if not isinstance(column, Coded):
         return np.zeros(snapshot.rows)
-    places: Floats = column.words.kept("letters", lambda: _letters(column.words))[0]
-    return places[column.codes]
+    places: Floats = _lettered(column.words)[0]
+    return _kept_for(column.codes, places, down=False)
+
+
+def _lettered(words: Words) -> tuple[Floats, list[str]]:
+    found: tuple[Floats, list[str]] = words.kept("letters", lambda: _letters(words), lambda old: _more_letters(words, *old))
+    return found
+
+
+def _more_letters(words: Words, places: Floats, texts: list[str]) -> tuple[Floats, list[str]]:
+    """The same as `_letters`, of what it said when there were fewer words: each new text moves those after it by one."""
+    known = len(texts)
+    new = sorted((value, code) for code, value in enumerate(words.values[known:], known))
+    before = [bisect_left(texts, value) for value, _ in new]
+    grown = np.full(known + len(new) + 1, nan)
+    old = places[:known]
+    grown[:known] = old + 2 * np.searchsorted(np.array(before), old / 2, "right")
+    grown[[code for _, code in new]] = [2 * (at + number) for number, at in enumerate(before)]
+    merged = texts.copy()
+    for at, (value, _) in zip(reversed(before), reversed(new), strict=True):
+        merged.insert(at, value)
+    return grown, merged
 
 
 def _letters(words: Words) -> tuple[Floats, list[str]]:
     """Places of texts by their letters alone, as ids are ordered, and the texts in that order."""
-    texts = sorted((value, code) for code, value in enumerate(list(words.values)))
+    texts = in_turns((value, code) for code, value in enumerate(list(words.values)))
     places = np.full(len(texts) + 1, nan)
     places[[code for _, code in texts]] = np.arange(0, 2 * len(texts), 2)
     return places, [text for text, _ in texts]
@@ -176,7 +237,7 @@ def _id_place(snapshot: Snapshot, id_: str) -> float:
     column = snapshot.columns.get("id")
     if not isinstance(column, Coded):
         return -1
-    texts: list[str] = column.words.kept("letters", lambda: _letters(column.words))[1]
+    texts: list[str] = _lettered(column.words)[1]
     at = bisect_left(texts, id_)
     return 2 * at if at < len(texts) and texts[at] == id_ else 2 * at - 1
 

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from muster.domain.decide.choose import choose
+from muster.domain.decide.choose import choose, leading
 from muster.domain.decide.view import Apart, part_voices, voices_of
 from muster.domain.model.names import NameKind
 from muster.domain.model.policy import Policy
-from muster.domain.model.reading import Known
 from muster.domain.model.roll import CardRecord, NodeRecord, PartRecord, Voice, Word
 from muster.domain.model.source import WitnessClass
 
@@ -45,11 +44,14 @@ class Made:
 
     row: Row
     ends: tuple[End, ...]
+    voices: Sequence[Voice] = ()
+    """Who speaks of it."""
 
 
 def card_row(card: CardRecord, apart: Apart, policy: Policy, now: float, makers: Makers, naming: Naming) -> Made:
     """The row of a card: its own readings, and what a filter may ask of its record. What its devices say together is not in it."""
-    row, sources, ends = _values(voices_of(card, apart), policy, now)
+    voices = voices_of(card, apart)
+    row, maker_by, ends = _values(voices, policy, now)
     for name in _TEXTS:
         told = getattr(card, name)
         if told:
@@ -58,7 +60,7 @@ def card_row(card: CardRecord, apart: Apart, policy: Policy, now: float, makers:
     model = None if product is None else str(product)
     if model is not None:
         row["model"] = model
-    maker = makers(row.get("pci.vendor_id"), sources.get(PRODUCT, ""))
+    maker = makers(row.get("pci.vendor_id"), maker_by)
     if maker is not None:
         row["vendor"] = maker
     row["name"] = naming(card, model)
@@ -70,19 +72,20 @@ def card_row(card: CardRecord, apart: Apart, policy: Policy, now: float, makers:
     _named(row, card.ids)
     row["seen_by"] = sorted({claim.source for claim in card.claims if claim.sees(now)})
     ends |= {(claim.node, claim.source): End(claim.node, claim.source, claim.at, claim.promise) for claim in card.claims if claim.sees(claim.at)}
-    return Made(row, tuple(ends.values()))
+    return Made(row, tuple(ends.values()), voices)
 
 
 def part_row(part: PartRecord, card: CardRecord, apart: Apart, policy: Policy, now: float) -> Made:
     """The row of a device or partition; presence, role and node are its card's."""
-    row, _, ends = _values(part_voices(part, apart, card), policy, now)
+    voices = part_voices(part, apart, card)
+    row, _, ends = _values(voices, policy, now)
     row |= {"id": part.id, "ordinal": part.ordinal, "card": card.id, "presence": str(card.presence), "role": str(card.role)}
     if part.under:
         row["under"] = part.under
     if card.node and card.node_name:
         row["node"] = card.node_name
     _named(row, part.ids)
-    return Made(row, tuple(ends.values()))
+    return Made(row, tuple(ends.values()), voices)
 
 
 def node_row(node: NodeRecord, policy: Policy, now: float) -> Row:
@@ -105,8 +108,8 @@ def _named(row: Row, ids: Mapping[str, Sequence[str]]) -> None:
 _Ends: TypeAlias = "dict[tuple[str, str], End]"
 
 
-def _values(voices: Sequence[Voice], policy: Policy, now: float) -> tuple[Row, dict[str, str], _Ends]:
-    """The value shown of every attribute, the source that is shown with it, and on whose going on it depends."""
+def _values(voices: Sequence[Voice], policy: Policy, now: float) -> tuple[Row, str, _Ends]:
+    """The value shown of every attribute, the source that names the product, and on whose going on it depends."""
     first: dict[str, tuple[Voice, Word]] = {}
     several: dict[str, list[tuple[Voice, Word]]] = {}
     for voice in voices:
@@ -117,32 +120,30 @@ def _values(voices: Sequence[Voice], policy: Policy, now: float) -> tuple[Row, d
                 several[key].append((voice, word))
             else:
                 several[key] = [first[key], (voice, word)]
-    row: Row = {}
-    sources: dict[str, str] = {}
+    row: Row = {key: word.value for key, (_, word) in first.items() if word.at is not None and key not in several}
     ends: _Ends = {}
-    for key, (voice, word) in first.items():
-        if key in several:
-            _chosen(key, several[key], policy, now, row, sources, ends)
-        else:
-            sources[key] = voice.source
-            if word.at is not None:
-                row[key] = word.value
-    return row, sources, ends
+    named = first[PRODUCT][0].source if PRODUCT in first else ""
+    for key, said in several.items():
+        source = _chosen(key, said, policy, now, row, ends)
+        named = source if key == PRODUCT else named
+    return row, named, ends
 
 
-def _chosen(key: str, said: Sequence[tuple[Voice, Word]], policy: Policy, now: float, row: Row, sources: dict[str, str], ends: _Ends) -> None:
+def _chosen(key: str, said: Sequence[tuple[Voice, Word]], policy: Policy, now: float, row: Row, ends: _Ends) -> str:
+    """Puts in what is shown of one attribute; returns whose word it is, where that is asked for."""
     known = [each for each in said if each[1].at is not None]
-    shown = choose(key, [voice for voice, _ in known or said], policy, now)
-    if shown is None:
-        return
-    sources[key] = shown.source
-    if not isinstance(shown.reading, Known):
-        return
-    value = row[key] = shown.reading.value
+    if not known:
+        shown = choose(key, [voice for voice, _ in said], policy, now) if key == PRODUCT else None
+        return shown.source if shown is not None else ""
+    value = known[0][1].value
     if key != PRODUCT and all(type(word.value) is type(value) and word.value == value for _, word in known):
-        return
+        row[key] = value
+        return ""
+    voice, row[key] = leading(key, known, policy, now)
+    source = voice.source
     for voice, word in known:
         if word.at is not None and voice.witness is not WitnessClass.OPERATOR:
             earlier = ends.get((voice.node, voice.source))
             if earlier is None or word.at < earlier.at:
                 ends[voice.node, voice.source] = End(voice.node, voice.source, word.at, voice.promise)
+    return source

@@ -6,7 +6,8 @@ A snapshot shares its arrays with the table; the table copies one before it chan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
 from math import inf, nan
 from typing import Any
 
@@ -48,6 +49,13 @@ class _NumberCells:
         else:
             self._odd.pop(row, None)
 
+    def first(self, row: int, value: Any) -> None:
+        """Puts a value where none stands."""
+        if type(value) is float and -inf < value < inf and row >= self._shown:
+            self._cells[row] = value
+        else:
+            self.put(row, value)
+
     def at(self, row: int) -> Any:
         return self._odd.get(row, float(self._cells[row]))
 
@@ -75,6 +83,13 @@ class _WordCells:
         if row < self._shown:
             self._cells, self._shown = self._cells.copy(), 0
         self._cells[row] = code
+
+    def first(self, row: int, value: Any) -> None:
+        """Puts a value where none stands."""
+        if row < self._shown:
+            self.put(row, value)
+        elif value is not None:
+            self._cells[row] = self._words.code(value)
 
     def at(self, row: int) -> Any:
         code = int(self._cells[row])
@@ -121,9 +136,13 @@ class Table:
         self.changes += 1
         place = self.places.get(id_)
         if place is None:
-            place = self._new(id_)
+            place, known = self._new(id_), self._cells
             for path, value in row.items():
-                self._put(path, place, value)
+                mine = known.get(path)
+                if mine is not None:
+                    mine.first(place, value)
+                else:
+                    self._put(path, place, value)
         else:
             for path, cells in self._cells.items():
                 cells.put(place, row.get(path))
@@ -133,13 +152,18 @@ class Table:
         return place
 
     def _put(self, path: str, place: int, value: Any) -> None:
+        cells = self._cells_of(path)
+        if cells is not None:
+            cells.put(place, value)
+
+    def _cells_of(self, path: str) -> _NumberCells | _WordCells | None:
         cells = self._cells.get(path)
         if cells is None:
             shape = self._fields.get(path)
             if shape is None:
-                return
+                return None
             cells = self._cells[path] = _NumberCells(self._size) if shape in _IN_NUMBERS else _WordCells(self._size)
-        cells.put(place, value)
+        return cells
 
     def _new(self, id_: str) -> int:
         self.generation += 1
@@ -216,23 +240,40 @@ class Table:
         return self._live[: self._rows], {path: cells.show(self._rows) for path, cells in self._cells.items()}
 
 
-Resolve = Callable[[str], int]
-"""The place of a subject; -1 where it has none here."""
+_AT_ONCE = 10_000
+Resolve = Callable[[str, int], int]
+"""The place of a subject; where it has none here what is given with it."""
 
 
 class Places:
-    """The places of the subjects of columns that only grow, looked up once. Begins anew when rows came or went, or when the columns begin anew."""
+    """The places of the subjects of columns that only grow, looked up once. Begins anew when rows came or went, or when the columns begin anew.
+
+    Columns of the same subjects share what was looked up.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Any, int, Ints]] = {}
+        self._known: dict[str, tuple[Any, Sequence[str], Ints]] = {}
 
-    def of(self, key: str, stamp: Any, subjects: Any, count: int, resolve: Resolve) -> Ints:
+    def of(self, key: str, stamp: Any, subjects: Sequence[str], count: int, resolve: Resolve) -> Ints:
         """The places of the first ``count`` subjects of the column ``key``. ``stamp`` differs when what was looked up no longer holds."""
-        old, known, places = self._known.get(key, (None, 0, np.empty(0, np.int32)))
-        if old != stamp or known > count:
-            known, places = 0, np.empty(0, np.int32)
-        if known < count:
-            more = np.fromiter((resolve(subjects[at]) for at in range(known, count)), np.int32, count - known)
-            places = np.concatenate([places, more])
-        self._known[key] = (stamp, count, places)
+        old, _, places = self._known.get(key, (None, (), np.empty(0, np.int32)))
+        if old != stamp or len(places) > count:
+            places = np.empty(0, np.int32)
+        if len(places) < count:
+            told = subjects[:count]
+            same = self._same(stamp, told)
+            if same is not None:
+                told, places = same
+            for begin in range(len(places), count, _AT_ONCE):  # not all at once: other threads wait meanwhile
+                end = min(begin + _AT_ONCE, count)
+                more = np.fromiter(map(resolve, subjects[begin:end], repeat(-1)), np.int32, end - begin)
+                places = np.concatenate([places, more])
+            self._known[key] = (stamp, told, places)
         return places
+
+    def _same(self, stamp: Any, subjects: Sequence[str]) -> tuple[Sequence[str], Ints] | None:
+        """What is known of a column of the same subjects."""
+        for old, others, places in list(self._known.values()):
+            if old == stamp and len(others) == len(subjects) and others == subjects:
+                return others, places
+        return None

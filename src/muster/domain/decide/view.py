@@ -100,6 +100,8 @@ def _readings(voices: Sequence[Voice], policy: Policy, now: float, card: CardRec
 
 def _with(voices: Sequence[Voice], apart: Mapping[tuple[str, str], Mapping[str, Word]], card: CardRecord) -> list[Voice]:
     """Voices with the words kept apart added; a source whose voice the subject lacks takes channel and promise from the card's."""
+    if not apart:
+        return list(voices)
     rest = dict(apart)
     told = [replace(v, words={**v.words, **rest.pop((v.node, v.source), {})}) for v in voices]
     elsewhere = {(v.node, v.source): v for v in (*card.voices, *(v for p in (*card.devices, *card.partitions) for v in p.voices))}

@@ -54,6 +54,8 @@ class Scope:
     reach: Reach
     nodes: frozenset[str] = frozenset()
     cluster: str = ""
+    former: tuple[tuple[str, str], ...] = ()
+    """Names and chassis (``("name", "gpu-1")``) that its one node had before, the oldest first: reports of that time may still be on their way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,11 @@ class Policy:
     late_listings: int = 128
     """So many listings of a site part are kept for late reports, however old."""
 
+    @property
+    def timely(self) -> float:
+        """Seconds within which a word comes that did not wait for its way to be free."""
+        return self.stale_floor / 3
+
     def promise(self, cadence: float) -> float:
         """Seconds after which a source with this cadence is silent and its word stale."""
         return max(3 * cadence, self.stale_floor)

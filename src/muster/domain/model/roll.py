@@ -168,10 +168,11 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Same:
-    """A source of a node that said at ``at`` the facts that it had said before."""
+    """A source of a node that went on, from after ``since`` up to ``at``, saying the facts that it had said before."""
 
     node: NodeNames
     source: str
+    since: float
     at: float
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from heapq import merge
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Ints: TypeAlias = "NDArray[np.int32]"
 Mask: TypeAlias = "NDArray[np.bool_]"
 
+V = TypeVar("V", bound=Any)
 EXACT = 2**53
 """Whole numbers up to it are exact in float64."""
 
@@ -35,7 +38,7 @@ class Words:
 
     def code(self, value: Any) -> int:
         """The code of ``value``, a new one where it was never seen."""
-        named = _named(value)
+        named = value if type(value) is str else _named(value)
         found = self._codes.get(named)
         if found is None:
             found = len(self.values)
@@ -48,15 +51,21 @@ class Words:
         """The code of ``value``; -1 where no row ever had it."""
         return self._codes.get(_named(value), -1)
 
-    def kept(self, name: Hashable, make: Callable[[], Any]) -> Any:
-        """What ``make`` says of all values, made again when there are more of them."""
+    def kept(self, name: Hashable, make: Callable[[], Any], more: Callable[[Any], Any] | None = None) -> Any:
+        """What ``make`` says of all values, made again when there are more of them; where a few came, by ``more`` of what was said before."""
         found = self._kept.get(name)
         known = len(self.values)
         if found is None or found[0] != known:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            found = self._kept[name] = (known, make())
+            few = found is not None and known - found[0] <= _FEW_MORE
+            found = self._kept[name] = (known, more(found[1]) if more is not None and found is not None and few else make())
         return found[1]
+
+    def keeps(self, name: Hashable) -> bool:
+        """True when `kept` has an answer that it need not make anew."""
+        found = self._kept.get(name)
+        return found is not None and found[0] == len(self.values)
 
     def beginning(self, prefix: str) -> Ints:
         """Codes of the texts that begin with ``prefix``."""
@@ -67,10 +76,21 @@ class Words:
         return found
 
     def _alphabet(self) -> tuple[list[str], Ints]:
-        texts = sorted((value, code) for code, value in enumerate(self.values) if isinstance(value, str))
+        texts = in_turns((value, code) for code, value in enumerate(self.values) if isinstance(value, str))
         return [text for text, _ in texts], np.fromiter((code for _, code in texts), np.int32, len(texts))
 
 
+_AT_ONCE = 2000
+
+
+def in_turns(values: Iterable[V]) -> list[V]:
+    """The values in order. Many of them are sorted some at a time: one sorting of all would hold up every other thread for as long as it takes."""
+    rest = iter(values)
+    runs = list(iter(lambda: sorted(islice(rest, _AT_ONCE)), []))
+    return runs[0] if len(runs) == 1 else list(merge(*runs))
+
+
+_FEW_MORE = 500
 _MOST_KEPT = 64
 """Answers about the words of a column that are kept."""
 
@@ -78,6 +98,8 @@ _MOST_KEPT = 64
 def _named(value: Any) -> Hashable:
     if isinstance(value, str):
         return value
+    if type(value) is list and all(type(each) is str for each in value):
+        return "list", tuple(value)
     return type(value).__name__, json.dumps(value, sort_keys=True, default=str) if isinstance(value, list | tuple | dict) else repr(value)
 
 

@@ -21,36 +21,33 @@ NOBODY: Ahead = MappingProxyType({})
 
 
 def ahead_of(said: Sequence[Listing | Act | Again], after: Ahead) -> list[Ahead]:
-    """For each word what the words behind it say of runs that go on at its time; ``after`` is what is known behind the last."""
+    """For each word what the words behind it say of runs; ``after`` is what is known behind the last."""
     found: list[Ahead] = []
-    known = dict(after)
+    known = after
     for word in reversed(said):
-        found.append(dict(known))
+        found.append(known)
         if isinstance(word, Again):
-            known.update({(same.node, same.source): same for same in word.same})
-        elif isinstance(word, Listing):
-            run = known.get((word.node, word.witness.source))
-            if run is not None and run.at > word.at:  # a run of that word; one that ended before it is of the word before
-                del known[word.node, word.witness.source]
+            known = {**known, **{(same.node, same.source): same for same in word.same}}
     found.reverse()
     return found
 
 
 def go_on(site: Site, ahead: Ahead, at: float, n: Turn, policy: Policy) -> None:
-    """Moves on what is known to have been said again up to ``at``: whoever is heard of later was not silent now."""
+    """Moves on up to ``at`` what was being said again then: whoever is heard of later was not silent now. A run whose first word is not told yet is none."""
     if ahead:
-        _all(site, (replace(same, at=min(same.at, at)) for same in ahead.values()), n, policy)
+        _all(site, [replace(same, at=min(same.at, at)) for same in ahead.values()], n, policy, begun=True)
 
 
 def again(site: Site, said: Again, n: Turn, policy: Policy) -> None:
     """Moves the times of what these sources told last. A source or node that is not known is passed over."""
-    _all(site, said.same, n, policy)
+    _all(site, said.same, n, policy, begun=False)
 
 
-def _all(site: Site, said: Iterable[Same], n: Turn, policy: Policy) -> None:
+def _all(site: Site, said: Iterable[Same], n: Turn, policy: Policy, *, begun: bool) -> None:
     for each in sorted(said, key=lambda s: (s.at, s.source, s.node.name)):
         node = find(site, *keys(each.node, policy))
-        if node is not None and (node.id, each.source) in site.speakers:
+        speaker = site.speakers.get((node.id, each.source)) if node is not None else None
+        if node is not None and speaker is not None and not (begun and speaker.last_at < each.since):
             _hold(site, (node.id, each.source), each, n)
 
 
@@ -61,6 +58,8 @@ def _hold(site: Site, place: Place, said: Same, n: Turn) -> None:
         return
     speaker.last_at = said.at
     node.last_at = max(node.last_at, said.at)
+    if speaker.word_at > said.since:
+        return  # a late word fell into the run, which repeats what was said before that: it was not silent, and that is all that is known
     _move(node.voices.get(place[1], {}), told, said.at)
     if speaker.listed_at != told:
         return

@@ -55,7 +55,7 @@ def _listing(site: Site, said: Listing, node: Node, moment: Moment, policy: Poli
     speaker = _speaker(site, place, said, policy)
     if speaker.removed:
         return
-    _hear_out(speaker, said, moment, policy)
+    hear_out(speaker, said, moment, policy)
     if said.standing_by:
         return
     for observation in node_readings(said.observations):
@@ -82,12 +82,20 @@ def _bind(site: Site, said: Listing, found: list[Group], moment: Moment, policy:
     rows = Counter(card.id for _, card in matched)
     moment.alone = frozenset(card for card, count in rows.items() if count == 1)
     for group, card in matched:
-        contest(site, card, group.place, moment)
-        sight(site, card, group, moment)
+        if not _since_elsewhere(site, card, group.place, moment.at):
+            contest(site, card, group.place, moment)
+            sight(site, card, group, moment)
         partitions(site, card, group, moment, said.capture, policy, complete=said.complete)
         take(site, card, group, moment, said.capture, policy)
         bound.add(card.id)
     return bound
+
+
+def _since_elsewhere(site: Site, card: Card, place: Place, at: float) -> bool:
+    """True when another node is known to have seen the card after ``at``: a word older than all that is kept does not bring it back."""
+    return place not in card.claims and any(
+        other[0] != place[0] and claim.at > at and claim.denied_at is None and site.hardware(other) for other, claim in card.claims.items()
+    )
 
 
 def _speaker(site: Site, place: Place, said: Listing, policy: Policy) -> Speaker:
@@ -108,7 +116,7 @@ def _speaker(site: Site, place: Place, said: Listing, policy: Policy) -> Speaker
     return speaker
 
 
-def _hear_out(speaker: Speaker, said: Listing, moment: Moment, policy: Policy) -> None:
+def hear_out(speaker: Speaker, said: Listing, moment: Moment, policy: Policy) -> None:
     """What the report says of the source itself."""
     if (said.outcome in _WORSE and speaker.outcome is not said.outcome) or speaker.failed_at is None:
         speaker.failed_at = moment.at
@@ -116,7 +124,7 @@ def _hear_out(speaker: Speaker, said: Listing, moment: Moment, policy: Policy) -
         speaker.stuck_at = moment.at
     if said.unknown_shape and not speaker.unknown_shape:
         speaker.shape_at = moment.at
-    speaker.cadence, speaker.reporter, speaker.last_at = said.witness.cadence, said.reporter, moment.at
+    speaker.cadence, speaker.reporter, speaker.last_at, speaker.word_at = said.witness.cadence, said.reporter, moment.at, moment.at
     speaker.promise = policy.promise(said.witness.cadence)
     speaker.outcome, speaker.detail, speaker.stuck, speaker.standing_by = said.outcome, said.detail, said.stuck, said.standing_by
     speaker.unknown_shape, speaker.counts, speaker.silent = said.unknown_shape, dict(said.counts), False

@@ -40,7 +40,7 @@ def difference(
         nodes=tuple(
             r for i, n in new.nodes.items() if (r := node_record(n, new)) != (node_record(old.nodes[i], old) if i in old.nodes and not whole else None)
         ),
-        sources=tuple(_sources({} if whole else old.speakers, old, new)),
+        sources=tuple(sources({} if whole else old.speakers, old, new)),
         samples=tuple(each for i in rebound for each in _all_samples(new, new.cards[i])),
         rebound=rebound,
         nodes_gone=tuple(sorted(old.nodes.keys() - new.nodes.keys())),
@@ -54,15 +54,15 @@ def difference(
     return merged, is_now
 
 
-def _sources(before: Mapping[Place, Speaker], old: Site, new: Site) -> Iterator[SourceRecord]:
+def sources(before: Mapping[Place, Speaker], old: Site, new: Site) -> Iterator[SourceRecord]:
     """Records of the sources that changed; one that is as it was, on a node of the same name, needs no record to tell."""
     for place, speaker in new.speakers.items():
         known = before.get(place)
         name, known_name = new.nodes.get(place[0]), old.nodes.get(place[0])
-        if known is not None and known == speaker and (name.name if name else "") == (known_name.name if known_name else ""):
+        if known is not None and (known is speaker or known == speaker) and (name.name if name else "") == (known_name.name if known_name else ""):
             continue
         record = source_record(new, place)
-        if known is None or record != source_record(old, place):
+        if known is None or known.last_at != speaker.last_at or record != source_record(old, place):
             yield record
 
 

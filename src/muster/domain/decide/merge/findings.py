@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from muster.domain.decide.merge.calm import Still
 from muster.domain.decide.merge.record import aside, role
 from muster.domain.decide.merge.sight import crowded
 from muster.domain.decide.merge.state import STRONG, Card, Place, Site, Speaker, digest
@@ -20,13 +21,16 @@ K = FindingKind
 _FAILED = frozenset({Outcome.DRIVER_UNUSABLE, Outcome.NOT_PERMITTED, Outcome.TIMED_OUT, Outcome.UNREACHABLE, Outcome.UNREADABLE, Outcome.PARTIAL})
 
 
-def findings(site: Site, now: float, policy: Policy) -> list[Finding]:
-    """Everything open at ``now``."""
+def findings(site: Site, now: float, policy: Policy, calm: Mapping[str, Still] | None = None) -> list[Finding]:
+    """Everything open at ``now``. ``calm`` is what is known of a calm part's cards: there no two have one name or place, and nobody denies one."""
     found: list[Finding] = []
-    for card in site.cards.values():
-        found.extend(_of_card(site, card, now, policy))
-    found.extend(_of_ids(site, now, policy))
-    found.extend(_of_places(site, now))
+    for i, card in site.cards.items():
+        about = calm.get(i) if calm is not None else None
+        if (about.restless or about.bus) if about is not None else not _plain(site, card):
+            found.extend(_of_card(site, card, now, policy))
+    if calm is None:
+        found.extend(_of_ids(site, now, policy))
+        found.extend(_of_places(site, now))
     for place, speaker in site.speakers.items():
         found.extend(_of_source(site, place, speaker, now, policy))
     found.extend(_of_drift(site))
@@ -52,6 +56,19 @@ class _Name:
         node = self._site.nodes.get(card.node or "")
         where = next((c.slot or (c.addresses[0] if c.addresses else "") for c in card.claims.values() if c.slot or c.addresses), "")
         return " · ".join(part for part in (node.name if node else "", where) if part) or card.id
+
+
+def _plain(site: Site, card: Card) -> bool:
+    """True for a card that is there, of which nobody denies or disputes anything: nothing is to be told of it."""
+    if card.presence is not Presence.PRESENT or card.dissent or card.cut_lost_at is not None or card.shelf is not None:
+        return False
+    known = False
+    for place, claim in card.claims.items():
+        if claim.confirmed_at is not None:
+            return False
+        speaker = site.speakers.get(place)
+        known = known or (speaker is not None and speaker.witness is not WitnessClass.PCI)
+    return known
 
 
 def _of_card(site: Site, card: Card, now: float, policy: Policy) -> Iterator[Finding]:
@@ -135,8 +152,14 @@ def _of_places(site: Site, now: float) -> Iterator[Finding]:
             yield make(K.PLACE_CONFLICT, f"{node}/{spot}", about, now, cards=tuple(sorted(cards)), node=node)
 
 
+def _speaks(speaker: Speaker, now: float) -> bool:
+    """True for a source of which there is nothing to tell."""
+    odd = speaker.stuck or speaker.unknown_shape or speaker.unjoined_at is not None or speaker.outcome in _FAILED or speaker.outcome is Outcome.TOOL_MISSING
+    return not odd and (speaker.standing_by or now - speaker.last_at <= speaker.promise)
+
+
 def _of_source(site: Site, place: Place, speaker: Speaker, now: float, policy: Policy) -> Iterator[Finding]:
-    if speaker.removed:
+    if speaker.removed or _speaks(speaker, now):
         return
     node, source = place
     name = f"{site.nodes[node].name if node in site.nodes else node}/{source}"
@@ -145,7 +168,7 @@ def _of_source(site: Site, place: Place, speaker: Speaker, now: float, policy: P
         about = f"{name}: silent; it promised a word every {speaker.cadence:g} s; look at the agent, or `muster source remove {name}`"
         yield make(K.SOURCE_SILENT, subject, about, speaker.last_at + speaker.promise, node=node, source=source)
     missing_tool = speaker.outcome is Outcome.TOOL_MISSING and speaker.listed_at is not None
-    if (speaker.outcome in _FAILED or missing_tool) and not speaker.standing_by:
+    if missing_tool or (speaker.outcome in _FAILED and not speaker.standing_by):
         about = f"{name}: {speaker.outcome.value}" + (f": {speaker.detail}" if speaker.detail else "")
         yield make(K.SOURCE_FAILED, subject, about, speaker.failed_at or speaker.last_at, node=node, source=source, evidence={"outcome": speaker.outcome.value})
     if speaker.stuck:

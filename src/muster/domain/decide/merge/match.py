@@ -18,7 +18,7 @@ from muster.domain.model.names import NameKind
 from muster.domain.model.reading import Known, Reading
 from muster.domain.model.roll import RUNGS, Rung, Word
 
-_MEASURED = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is not Kind.FACT)
+MEASURED = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is not Kind.FACT)
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class Moment:
     def measured(self, owner: Card | Piece, place: Place, readings: Mapping[str, Reading]) -> None:
         """Keeps the gauges and counters among the readings."""
         for key, reading in readings.items():
-            if key in _MEASURED:
+            if key in MEASURED:
                 self.points.append(Point(owner, place, key, reading.value if isinstance(reading, Known) else None, reading))
 
 

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
-from muster.domain.decide.fold import form, nothing
+from muster.domain.decide.fold import KEPT, form, nothing
 from muster.domain.decide.merge.nodes import keys
 from muster.domain.decide.merge.region import Region, Roll
 from muster.domain.decide.merge.state import STRONG, Site
-from muster.domain.model.names import NameKind
+from muster.domain.model.names import Name, NameKind
 from muster.domain.model.policy import Policy
 from muster.domain.model.roll import Act, Again, Listing, NodeNames
+
+_STRONG = tuple((kind, kind.value) for kind in STRONG)
 
 
 def known_names(site: Site) -> set[tuple[str, str]]:
@@ -23,8 +26,9 @@ def known_names(site: Site) -> set[tuple[str, str]]:
         names.update(("name", former) for former in node.former)
     for card in site.cards.values():
         names.add(("card", card.id))
-        for kind in STRONG:
-            names.update((kind.value, value) for value in card.names.get(kind, {}))
+        for kind, text in _STRONG:
+            for value in card.names.get(kind, ()):
+                names.add((text, value))
     names.update(("card", old) for old in site.gone)
     return names
 
@@ -49,10 +53,16 @@ def told_names(said: Listing | Act | Again, policy: Policy) -> set[tuple[str, st
         return {name for each in said.same for name in _node_names(each.node, policy)}
     found = _node_names(said.node, policy)
     for observation in said.observations:
-        for name in (*observation.subject.names, *observation.subject.parent):
-            if name.kind in STRONG and not nothing(name.kind, name.value, policy.placeholders):
-                found.add((name.kind.value, form(name.kind, name.value)))
+        found.update(_strong(observation.subject.names, policy.placeholders))
+        if observation.subject.parent:
+            found.update(_strong(observation.subject.parent, policy.placeholders))
     return found
+
+
+@lru_cache(maxsize=KEPT)
+def _strong(names: frozenset[Name], placeholders: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Strong names among these as the index has them, remembered."""
+    return tuple((n.kind.value, form(n.kind, n.value)) for n in names if n.kind in STRONG and not nothing(n.kind, n.value, placeholders))
 
 
 def _node_names(names: NodeNames, policy: Policy) -> set[tuple[str, str]]:

@@ -51,12 +51,13 @@ def _parts(ones: Sequence[PartRecord], twos: Sequence[PartRecord]) -> bool:
 
 def _voices(ones: Sequence[Voice], twos: Sequence[Voice]) -> bool:
     return len(ones) == len(twos) and all(
-        a.node == b.node and a.source == b.source and a.channel == b.channel and a.witness == b.witness and a.promise == b.promise and _words(a, b)
+        a.node == b.node and a.source == b.source and a.channel == b.channel and a.witness == b.witness and a.promise == b.promise and words(a, b)
         for a, b in zip(ones, twos, strict=True)
     )
 
 
-def _words(one: Voice, two: Voice) -> bool:
+def words(one: Voice, two: Voice) -> bool:
+    """True when both say the same, times and moving numbers aside."""
     if one.words.keys() != two.words.keys():
         return False
     for key, a in one.words.items():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from muster.domain.decide.merge.state import Card, Node, Piece, Place, Sighting, Site, rank
 from muster.domain.decide.merge.values import SERIAL, increase, operator_voice, two_serials, voices
@@ -75,7 +76,7 @@ def aside(site: Site, at: float) -> frozenset[str]:
 
 
 def _views(site: Site, here: list[Card], at: float) -> set[str]:
-    may = {card.id: channels for card in here if _may_be_view(channels := _channels(site, card), card)}
+    may = {card.id: channels for card in here if may_be_view(channels := channels_of(site, card), card)}
     if not may:
         return set()
     views: set[str] = set()
@@ -87,7 +88,7 @@ def _views(site: Site, here: list[Card], at: float) -> set[str]:
         hearsay = channels == {Channel.CLUSTER}
         kinds = _kinds(card)
         for better in sorted(here, key=lambda c: (c.created_at, c.created_n)):
-            if better is card or better.id in used or better.id in views or _channels(site, better) <= channels or kinds & _kinds(better):
+            if better is card or better.id in used or better.id in views or channels_of(site, better) <= channels or kinds & _kinds(better):
                 continue
             if site.seen(better, at) if hearsay else rank(rung(better)) < rank(rung(card)):
                 views.add(card.id)
@@ -96,12 +97,13 @@ def _views(site: Site, here: list[Card], at: float) -> set[str]:
     return views
 
 
-def _may_be_view(channels: set[Channel], card: Card) -> bool:
+def may_be_view(channels: set[Channel], card: Card) -> bool:
     """True for a card that one channel alone shows, by hearsay or by no name of its own."""
     return len(channels) == 1 and (channels == {Channel.CLUSTER} or rank(rung(card)) >= rank(Rung.SERIAL_SLOT))
 
 
-def _channels(site: Site, card: Card) -> set[Channel]:
+def channels_of(site: Site, card: Card) -> set[Channel]:
+    """Channels by which a card is told."""
     return {site.speakers[p].channel for p in card.claims if p in site.speakers}
 
 
@@ -117,6 +119,7 @@ def card_record(site: Site, card: Card, policy: Policy, now: float, views: froze
     node = site.nodes.get(card.node or "") if card.presence not in _NO_PLACE else None
     here = {p: c for p, c in card.claims.items() if node is not None and p[0] == node.id and not c.void}
     used = increase(site, card, policy, now)
+    ids, former = _ids(card)
     return CardRecord(
         id=card.id,
         role=role(site, card),
@@ -130,8 +133,8 @@ def card_record(site: Site, card: Card, policy: Policy, now: float, views: froze
         slot=_slot(site, here, policy),
         address=_address(site, here),
         index=next((c.index for _, c in _by_class(site, {p: c for p, c in here.items() if c.index and not c.index.startswith("#")})), ""),
-        ids=_ids(card, former=False),
-        former_ids=_ids(card, former=True),
+        ids=ids,
+        former_ids=former,
         conflicts=tuple(sorted(card.contested | ({SERIAL} if two_serials(site, card) else set()))),
         aside=card.id in views,
         claims=tuple(_claim(site, p, c) for p, c in sorted(card.claims.items())),
@@ -143,8 +146,13 @@ def card_record(site: Site, card: Card, policy: Policy, now: float, views: froze
         counted={key: use.last for key, use in used.items()},
         disagree=tuple(sorted(key for key, apart in card.near.items() if apart)),
         place=card.shelf.place if card.shelf else "",
-        details={"/".join(place): told for place, told in sorted(card.details.items()) if place in site.speakers and not site.speakers[place].removed},
+        details=told_details(site, card),
     )
+
+
+def told_details(site: Site, card: Card) -> dict[str, Mapping[str, Any]]:
+    """The tools' own names and text, by source."""
+    return {"/".join(place): told for place, told in sorted(card.details.items()) if place in site.speakers and not site.speakers[place].removed}
 
 
 _CLASSES = tuple(WitnessClass)
@@ -177,13 +185,17 @@ def _address(site: Site, claims: Mapping[Place, Sighting]) -> str:
     return ""
 
 
-def _ids(card: Card, *, former: bool) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for kind, told in card.names.items():
-        values = tuple(each.printed for each in told.values() if bool(each.by) is not former)
-        if values:
-            found[kind.value] = values
-    return found
+def _ids(card: Card) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """Names by kind that are told now, and those that are told no more."""
+    told: dict[str, tuple[str, ...]] = {}
+    former: dict[str, tuple[str, ...]] = {}
+    for kind, by in card.names.items():
+        now = [each.printed for each in by.values() if each.by]
+        if now:
+            told[kind.value] = tuple(now)
+        if len(now) < len(by):
+            former[kind.value] = tuple(each.printed for each in by.values() if not each.by)
+    return told, former
 
 
 def _claim(site: Site, place: Place, claim: Sighting) -> Claim:
@@ -191,7 +203,7 @@ def _claim(site: Site, place: Place, claim: Sighting) -> Claim:
         node=place[0],
         source=place[1],
         channel=site.speakers[place].channel,
-        ids=dict(claim.ids),
+        ids=claim.ids,
         slot=claim.slot,
         addresses=claim.addresses,
         index=claim.index,
@@ -212,7 +224,10 @@ def apart(key: str, policy: Policy) -> bool:
 
 def _kept(site: Site, said: Mapping[Place, Mapping[str, Word]], policy: Policy) -> list[Voice]:
     """Voices without what is kept apart."""
-    kept = {place: {k: w for k, w in words.items() if k not in _APART or not apart(k, policy)} for place, words in said.items()}
+    kept = {
+        place: words if words.keys().isdisjoint(_APART) else {k: w for k, w in words.items() if k not in _APART or not apart(k, policy)}
+        for place, words in said.items()
+    }
     return voices(site, kept)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from muster.domain.decide.merge.calm import Calm
 from muster.domain.decide.merge.state import Site
 from muster.domain.model.roll import Act, Again, CardRecord, Change, Finding, Listing, NodeRecord, Sample, SourceRecord
 
@@ -31,6 +32,8 @@ class Region:
     site: Site
     records: Mapping[str, CardRecord] | None = None
     """Its cards as they were last given to the store; None when that is not known."""
+    calm: Calm | None = field(default=None, compare=False, repr=False)
+    """What is known of its state where nothing is pending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ def _replace(card: Card, claim: Sighting, group: Group, moment: Moment) -> None:
 def _names(site: Site, card: Card, group: Group, moment: Moment) -> None:
     others = {a if b in named(card) else b for a, b in site.apart if {a, b} & named(card)} if site.apart else set()
     for kind, every in group.ids.items():
-        forms = [form for form in every if f"{kind}={form}" not in others]
+        forms = [form for form in every if f"{kind}={form}" not in others] if others else every
         if not forms:
             continue
         told = card.names.setdefault(kind, {})

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The working state of merge: one part of the site (nodes that share cards or names), as it is after some of its journal.
 
-These are the only mutable values of the domain. A step copies the part first and returns the copy, so that merge stays a function of its arguments.
+These are the only mutable values of the domain. A step copies the part first, or shares with it what it leaves as it was, and returns another: a state that a
+step has given is never changed in place, so that merge stays a function of its arguments.
 """
 
 from __future__ import annotations
@@ -213,6 +214,22 @@ class Node:
     more_since: float | None = None
     """Since when the cluster counts more cards than there are."""
 
+    def copy(self) -> Node:
+        """A copy that shares only what is never changed in place."""
+        return Node(
+            self.id,
+            self.created_at,
+            self.name,
+            self.machine_id,
+            self.system,
+            self.shown_system,
+            set(self.former),
+            self.last_at,
+            dict(self.operator),
+            {source: dict(words) for source, words in self.voices.items()},
+            self.more_since,
+        )
+
 
 @dataclass(slots=True)
 class Speaker:
@@ -239,6 +256,35 @@ class Speaker:
     counts: dict[str, int] = field(default_factory=dict)
     cards: int = 0
     unjoined_at: float | None = None
+    word_at: float = 0.0
+    """When it last said something itself, not by going on."""
+
+    def copy(self) -> Speaker:
+        """A copy that shares only what is never changed in place."""
+        return Speaker(
+            self.channel,
+            self.witness,
+            self.cadence,
+            self.promise,
+            self.reporter,
+            self.first_at,
+            self.last_at,
+            self.outcome,
+            self.listed_at,
+            self.silent,
+            self.removed,
+            self.stuck,
+            self.stuck_at,
+            self.standing_by,
+            self.failed_at,
+            self.detail,
+            self.unknown_shape,
+            self.shape_at,
+            dict(self.counts),
+            self.cards,
+            self.unjoined_at,
+            self.word_at,
+        )
 
 
 @dataclass(slots=True)
@@ -267,10 +313,8 @@ class Site:
         """A copy whose parts can be changed."""
         return replace(
             self,
-            nodes={
-                i: replace(n, former=set(n.former), operator=dict(n.operator), voices={s: dict(w) for s, w in n.voices.items()}) for i, n in self.nodes.items()
-            },
-            speakers={place: replace(s, counts=dict(s.counts)) for place, s in self.speakers.items()},
+            nodes={i: n.copy() for i, n in self.nodes.items()},
+            speakers={place: s.copy() for place, s in self.speakers.items()},
             cards={i: c.copy() for i, c in self.cards.items()},
             gone=dict(self.gone),
             claimed={key: dict(nodes) for key, nodes in self.claimed.items()},

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from muster.domain.decide.choose import Shown, agree, choose, pair, same
+from muster.domain.decide.choose import Shown, agree, choose, chosen, disputed, pair, same
 from muster.domain.decide.merge.groups import Group
 from muster.domain.decide.merge.match import Moment
 from muster.domain.decide.merge.parts import device_of, devices, hear
@@ -22,30 +22,44 @@ WATCHED = {"driver.version": Happening.DRIVER_CHANGED, "firmware.version": Happe
 _DRIFTED = frozenset({Why.NOT_REPORTED, Why.NOT_SUPPORTED})
 SERIAL = "serial"
 _PLAIN = (str, int, bool)
-_COUNTERS = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is Kind.COUNTER and entry.numeric)
+COUNTERS = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is Kind.COUNTER and entry.numeric)
 
 
-def take(site: Site, card: Card, group: Group, moment: Moment, capture: str, policy: Policy) -> None:
-    """Takes the group's readings as words of its source on the card and its devices."""
+class Ready(NamedTuple):
+    """Words as a listing leaves them, but for some attributes that are still to be heard."""
+
+    words: dict[str, Word]
+    keys: Sequence[str]
+    numbers: bool
+    """Numbers that move, or absences, are among what is told."""
+
+
+def take(site: Site, card: Card, group: Group, moment: Moment, capture: str, policy: Policy, ready: Ready | None = None) -> None:
+    """Takes the group's readings as words of its source on the card and its devices. ``ready`` are the words but for some attributes, where known."""
     readings = group.folded.readings
-    before = {key: _shown(site, card, key, policy, moment.at) for key in WATCHED if _may_change(card, key, readings)}
+    before = {key: chosen(key, voices(site, card.voices), policy, moment.at) for key in WATCHED if _may_change(card, key, readings)}
     if moment.whole and card.id in moment.alone and not group.folded.devices and all(d.voices.keys() <= {group.place} for d in card.devices):
         card.devices.clear()
     device = device_of(card, group)
     words = card.voices.setdefault(group.place, {})
-    _drift(site, card, group.place, words, readings, moment)
-    moment.measured(device or card, group.place, readings)
+    if ready is None or ready.numbers:
+        drift(site, card, group.place, words, readings, moment)
+        moment.measured(device or card, group.place, readings)
     details = _details(group)
     if details:
         card.details[group.place] = details
-    if device is None:
+    if ready is not None:
+        card.voices[group.place] = ready.words
+        hear(ready.words, {key: readings[key] for key in ready.keys}, moment, capture)
+    elif device is None:
         hear(words, readings, moment, capture)
     else:
         _to_device(device, words, group, moment, capture)
     devices(card, group, moment, capture, policy)
-    _count(site, card, group.place, readings, moment, policy)
+    if ready is None or ready.numbers:
+        count(site, card, group.place, readings, moment, policy)
     for key, old in before.items():
-        _changed(card, key, WATCHED[key], old, _shown(site, card, key, policy, moment.at), moment, policy)
+        _changed(card, key, WATCHED[key], old, chosen(key, voices(site, card.voices), policy, moment.at), moment, policy)
 
 
 def _may_change(card: Card, key: str, readings: Mapping[str, Reading]) -> bool:
@@ -76,11 +90,9 @@ def _to_device(device: Piece, words: dict[str, Word], group: Group, moment: Mome
     hear(words, {k: r for k, r in group.folded.readings.items() if k not in own}, moment, capture)
 
 
-def _changed(card: Card, key: str, kind: Happening, old: Shown | None, new: Shown | None, moment: Moment, policy: Policy) -> None:
-    if old is None or new is None or not isinstance(old.reading, Known) or not isinstance(new.reading, Known):
-        return
-    if not agree(key, old.reading.value, new.reading.value, policy):
-        card.note(kind, moment.at, moment.learnt, was=old.reading.value, now=new.reading.value)
+def _changed(card: Card, key: str, kind: Happening, old: Word | None, new: Word | None, moment: Moment, policy: Policy) -> None:
+    if old is not None and new is not None and not agree(key, old.value, new.value, policy):
+        card.note(kind, moment.at, moment.learnt, was=old.value, now=new.value)
 
 
 def _shown(site: Site, card: Card, key: str, policy: Policy, now: float) -> Shown | None:
@@ -105,7 +117,7 @@ def operator_voice(words: Mapping[str, Word], node: str = "") -> list[Voice]:
     return [Voice(node=node, source=OPERATOR, channel=Channel.OPERATOR, witness=WitnessClass.OPERATOR, promise=0.0, words=words)]
 
 
-def _drift(site: Site, card: Card, place: Place, words: Mapping[str, Word], readings: Mapping[str, Reading], moment: Moment) -> None:
+def drift(site: Site, card: Card, place: Place, words: Mapping[str, Word], readings: Mapping[str, Reading], moment: Moment) -> None:
     """An attribute that this source knew and now asks for in vain, the card's mode being the same."""
     if not site.drift and not any(reading.__class__ is Absent for reading in readings.values()):
         return
@@ -123,11 +135,11 @@ def _drift(site: Site, card: Card, place: Place, words: Mapping[str, Word], read
                 del site.drift[spot]
 
 
-def _count(site: Site, card: Card, place: Place, readings: Mapping[str, Reading], moment: Moment, policy: Policy) -> None:
+def count(site: Site, card: Card, place: Place, readings: Mapping[str, Reading], moment: Moment, policy: Policy) -> None:
     """Counters go on over a reset by at least the new reading."""
     reset: list[str] = []
     for key, reading in readings.items():
-        if key not in _COUNTERS or not isinstance(reading, Known):
+        if key not in COUNTERS or not isinstance(reading, Known):
             continue
         use = card.uses.get((place[1], key))
         if use is None:
@@ -159,21 +171,24 @@ def increase(site: Site, card: Card, policy: Policy, now: float) -> dict[str, Us
     return found
 
 
-def dissent(site: Site, card: Card, at: float, policy: Policy) -> None:
-    """Since when witnesses differ, per attribute; forgotten when they agree again or one falls silent."""
-    node = site.nodes.get(card.node or "")
-    told = [*voices(site, card.voices), *operator_voice(card.operator), *operator_voice(node.operator if node else {}, card.node or "")]
-    if len(told) > 1:
-        _near(card, told, policy)
-    judged: dict[str, set[tuple[str, str]]] = {}
-    for (key, one, two), apart in card.near.items():
-        if apart:
-            judged.setdefault(key, set()).add((one, two))
+def dissent(site: Site, card: Card, at: float, policy: Policy, odds: list[str] | None = None, told: list[Voice] | None = None) -> None:
+    """Since when witnesses differ, per attribute; forgotten when they agree again or one falls silent. ``odds`` is what they may differ in, where known."""
+    if told is None:
+        node = site.nodes.get(card.node or "")
+        told = [*voices(site, card.voices), *operator_voice(card.operator), *operator_voice(node.operator if node else {}, card.node or "")]
+    if odds is None:
+        odds = at_odds(told, policy)
+    if odds:
+        _near(card, told, odds, policy)
     differ = set()
-    for key in _at_odds(told, policy):
-        shown = choose(key, told, policy, at, judged.get(key, set()))
-        if shown is not None and shown.dissent:
-            differ.add(key)
+    if odds:
+        judged: dict[str, set[tuple[str, str]]] = {}
+        for (key, one, two), apart in card.near.items():
+            if apart:
+                judged.setdefault(key, set()).add((one, two))
+        for key in odds:
+            if disputed(key, told, policy, at, judged.get(key, set())):
+                differ.add(key)
     if two_serials(site, card):
         differ.add(SERIAL)
     for key in list(card.dissent):
@@ -183,13 +198,14 @@ def dissent(site: Site, card: Card, at: float, policy: Policy) -> None:
         card.dissent.setdefault(key, at)
 
 
-def _at_odds(told: list[Voice], policy: Policy) -> list[str]:
-    """Compared attributes that more than one source knows, less those that all know alike: nobody dissents there, whoever is shown."""
+def at_odds(told: list[Voice], policy: Policy, among: Collection[str] | None = None) -> list[str]:
+    """Compared attributes (``among`` these) that more than one source knows, less those that all know alike: nobody dissents there, whoever is shown."""
     found: dict[str, None] = {}
     first: dict[str, Any] = {}
     compare = policy.compare
     for voice in told:
-        for key, word in voice.words.items():
+        items = voice.words.items() if among is None else [(key, voice.words[key]) for key in among if key in voice.words]
+        for key, word in items:
             if word.at is None or key not in compare:
                 continue
             value = word.value
@@ -200,17 +216,6 @@ def _at_odds(told: list[Voice], policy: Policy) -> list[str]:
             if known.__class__ is not value.__class__ or value.__class__ not in _PLAIN or known != value or compare[key].how == "near":
                 found[key] = None
     return list(found)
-
-
-def _told_twice(told: list[Voice], policy: Policy) -> set[str]:
-    """Compared attributes of which more than one source speaks."""
-    once: set[str] = set()
-    twice: set[str] = set()
-    for voice in told:
-        keys = voice.words.keys() & policy.compare.keys()
-        twice |= once & keys
-        once |= keys
-    return twice
 
 
 def two_serials(site: Site, card: Card) -> bool:
@@ -232,9 +237,9 @@ def _witness(site: Site, place: Place) -> tuple[str, str]:
     return speaker.channel.value, "library" if speaker.witness in (WitnessClass.DRIVER, WitnessClass.EXPORTER) else place[1]
 
 
-def _near(card: Card, told: list[Voice], policy: Policy) -> None:
+def _near(card: Card, told: list[Voice], odds: list[str], policy: Policy) -> None:
     """Holds gauges of two sources to each other when they were read close together; the judgement stands until the next such pair."""
-    for key in _told_twice(told, policy):
+    for key in odds:
         compare = policy.compare[key]
         if compare.how != "near":
             continue
