@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.domain.decide.choose import Shown
-from muster.domain.decide.view import CardView, PartView, total, view
+from muster.domain.decide.view import CardView, PartView, grown, total, view
 from muster.domain.model.attributes import Compare
 from muster.domain.model.names import NameKind, canonical
 from muster.domain.model.observation import Role
@@ -103,6 +103,7 @@ class Case:
             witness=source["class"],
             cadence=source["cadence_s"],
             outcome=told.get("outcome", "devices"),
+            standing_by=told.get("standing_by", False),
             complete=told["complete"],
             observed_at=EPOCH + observed,
             observed_mono=1000.0 + observed,
@@ -228,9 +229,10 @@ class Then:
             yield from _fact(key, each.readings.get(key), want, self.now)
         for key, why in (wanted.get("absent") or {}).items():
             yield from _fact(key, each.readings.get(key), {"absent": why}, self.now)
+        used = grown(each)
         for key, want in (wanted.get("increase") or {}).items():
-            if abs(record.increase.get(key, -1) - want) > 1e-6:
-                yield f"increase of {key} {record.increase.get(key)}, want {want}"
+            if abs(used.get(key, -1) - want) > 1e-6:
+                yield f"increase of {key} {used.get(key)}, want {want}"
         if "devices" in wanted:
             yield from self._devices(each, wanted["devices"])
         if "partitions" in wanted:

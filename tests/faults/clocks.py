@@ -112,7 +112,7 @@ def site(folder: Path, hand: Hand | None = None) -> Iterator[Site]:
     """A server that runs. Its real time passes only in its threads; what it knows of time is the hand's."""
     told = hand or Hand()
     settings = load_settings(port=0, ingest_port=0, state=folder / "state", runtime=folder / "run", tick=0.05)
-    with mock.patch("muster.wiring.writing.SteadyClock", lambda _wall, _mono, leapt: SteadyClock(lambda: told.wall, lambda: told.mono, leapt=leapt)):
+    with mock.patch("muster.wiring.writing.SteadyClock", return_value=SteadyClock(lambda: told.wall, lambda: told.mono)):
         server = Server(settings, build, reporters)
     server.start()
     made = Site(server, told)

@@ -209,7 +209,7 @@ def numbering(model: Model, store: Store) -> Iterator[str]:
     loaded = store.writer.load()
     arrivals = Arrivals(loaded.reporters)
     for slot in loaded.slots:
-        arrivals.reach(slot.reporter, slot.incarnation, slot.sequence)
+        arrivals.reach(slot)
     doubt: Counter[tuple[str, str]] = Counter(key[:2] for key in model.doubt)
     for (reporter, incarnation), taken in model.taken.items():
         known = arrivals._known.get(reporter)

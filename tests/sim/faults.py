@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tests.sim.rates import DAY, HOUR, Rates
 from tests.sim.server import Server
@@ -24,9 +24,10 @@ UPGRADES = 10 * MINUTE
 
 
 class Faults:
-    """Chance, by one seed. ``seen`` counts what happened."""
+    """Chance, by one seed. ``seen`` counts what happened. ``planned`` are kinds that come in any case, each at its seconds after the start, or as
+    soon as it can change something."""
 
-    def __init__(self, world: World, server: Server, rates: Rates, now: float) -> None:
+    def __init__(self, world: World, server: Server, rates: Rates, now: float, planned: Sequence[tuple[float, str]] = ()) -> None:
         self.world, self.server, self.rates = world, server, rates
         self.seen: Counter[str] = Counter()
         self.site_cut_until = self.server_full_until = self.server_clock_until = 0.0
@@ -34,6 +35,7 @@ class Faults:
         self._next: list[tuple[float, str]] = []
         for kind in (*PER_CARD, *PER_NODE, *PER_SITE):
             self._again(kind, now)
+        self._planned = sorted((now + after, kind) for after, kind in planned)
 
     def _again(self, kind: str, now: float) -> None:
         many = {"card": len(self.world.machines) * self.world.machines[0].slots, "node": len(self.world.machines), "site": 1}
@@ -48,6 +50,13 @@ class Faults:
             if self._befall(kind, at):
                 self.seen[kind] += 1
             self._again(kind, at)
+        while self._planned and self._planned[0][0] <= until:
+            at, kind = heapq.heappop(self._planned)
+            before = self.state()
+            if self._befall(kind, at) and self.state() != before:
+                self.seen[kind] += 1
+            else:
+                heapq.heappush(self._planned, (at + MINUTE, kind))
         self._end(until)
         while self._upgrades and self._upgrades[0][0] <= until:
             at, number, version = heapq.heappop(self._upgrades)
@@ -76,6 +85,12 @@ class Faults:
             act = getattr(self, f"_{kind}")
         act(machine, at)
         return True
+
+    def state(self) -> str:
+        """All that a fault could change."""
+        mine = {name: value for name, value in vars(self).items() if name not in ("world", "server", "rates", "seen")}
+        server = (self.server.full, self.server.deaths, self.server.wall_off, self.server.writer.doomed)
+        return repr((self.world.machines, self.world.boards, mine, server))
 
     def _open(self, machine: Machine) -> bool:
         """True when its clock is right: what is spooled by a wrong one, and delivered after a boot, has no time that anybody could know."""

@@ -125,3 +125,12 @@ BUSY = Rates(
 )  # fmt: skip
 """A site on which everything happens: a few nodes and hours see each kind."""
 CALM = Rates()
+NOISE = Rates(lost=0.02, doubled=0.05, late=0.03, replayed=0.02, forged=0.002)
+"""Nothing befalls machines and server, but the network is bad."""
+EVERY = tuple((after * HOUR, kind) for after, kind in enumerate((
+    "cut_1d", "server_full", "server_dies", "upgrade", "hang_all", "crash", "agent_dies", "shelve", "move", "swap", "mute", "disk_full", "clock", "renamed",
+    "stand_in", "cut_10m", "cut_1h", "replace", "hang", "recut", "site_cut", "server_clock", "server_dies",
+)))  # fmt: skip
+"""Each kind of fault, an hour after the one before; the first lasts over all of them."""
+EVERY_HOURS = 25.0
+"""So long a run takes, that the cut of a day is over before its end."""

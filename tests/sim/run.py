@@ -22,7 +22,7 @@ from muster.services.inventory import Inventory
 from muster.store import Store, open_store
 from tests.sim import checks
 from tests.sim.agents import FULL
-from tests.sim.rates import BUSY, CALM, PUBLISHED, Rates
+from tests.sim.rates import BUSY, CALM, EVERY, EVERY_HOURS, NOISE, PUBLISHED, Rates
 from tests.sim.server import POLICY
 from tests.sim.site import STEP, Site
 from tests.sim.world import START, World
@@ -46,13 +46,15 @@ class Outcome:
 
 def run(
     seed: int, machines: int, cards: int, hours: float, rates: Rates, *, deaths: float = 0.0005, on_disk: bool = False, bmc: float = 1.0,
-    oracle: bool = False, progress: bool = False,
+    oracle: bool = False, progress: bool = False, planned: Sequence[tuple[float, str]] = (),
 ) -> Outcome:  # fmt: skip
-    """Runs one seed and checks it."""
+    """Runs one seed and checks it. ``planned`` are faults that come in any case: seconds after the start, and the kind."""
     logging.getLogger("muster").setLevel(logging.CRITICAL)
     world = World(seed, machines, cards, bmc=bmc, older=0.2 if machines < 50 else 0.05)
+    if planned:
+        world.machines[0].has_tool = True  # one has to be there that can stand in
     with tempfile.TemporaryDirectory(prefix="muster-sim-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        site = Site(seed, world, rates, Path(folder), on_disk=on_disk, deaths=deaths, oracle=oracle)
+        site = Site(seed, world, rates, Path(folder), on_disk=on_disk, deaths=deaths, oracle=oracle, planned=planned)
         try:
             _play(site, hours, progress=progress)
             _end(site, oracle=oracle)
@@ -129,10 +131,25 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--deaths", type=float, default=0.0, help="share of commits at which the server dies, on top of the rates")
     parser.add_argument("--disk", action="store_true", help="the store in files; they are in memory where the system has such a place")
     parser.add_argument("--oracle", action="store_true", help="the same words once more in order, and the same must come of it; not with cuts of hours")
+    parser.add_argument("--every", action="store_true", help="each kind of fault once, an hour apart, on a bad network, in place of rates and hours")
     o = parser.parse_args(args)
     rates = {"published": PUBLISHED, "busy": BUSY, "calm": CALM}[o.rates].times(o.times)
+    if o.every:
+        rates, o.hours = NOISE, EVERY_HOURS
     began, used = time.perf_counter(), time.process_time()
-    outcome = run(o.seed, o.machines, o.cards, o.hours, rates, deaths=o.deaths, on_disk=o.disk, bmc=o.bmc, oracle=o.oracle, progress=True)
+    outcome = run(
+        o.seed,
+        o.machines,
+        o.cards,
+        o.hours,
+        rates,
+        deaths=o.deaths,
+        on_disk=o.disk,
+        bmc=o.bmc,
+        oracle=o.oracle,
+        progress=True,
+        planned=EVERY if o.every else (),
+    )
     took, cpu = time.perf_counter() - began, time.process_time() - used
     print("\n".join(outcome.faults[:30]))
     print(", ".join(f"{kind} {count}" for kind, count in sorted(outcome.seen.items())))

@@ -15,7 +15,7 @@ from muster.services.inventory import Inventory
 from muster.spi.store import Batch, FindingRow, Loaded, RegionRows
 from muster.store import Store, open_store
 from muster.wire.report import ActDoc, AnswerDoc
-from muster.wiring.clock import SteadyClock
+from muster.wiring.clock import FARTHEST, SteadyClock
 
 POLICY = Policy(known_vendors=frozenset({"10de"}))
 NAME = "roll.sqlite"
@@ -87,8 +87,11 @@ class Server:
         return None if self._folder is None else self._folder / f"run{self._runs}" / NAME
 
     def _begin(self) -> None:
-        """A new process: nothing is known but what is in the store."""
-        self.clock = SteadyClock(lambda: self._true() + self.wall_off, self._true, leapt=self._leapt)
+        """A new process: nothing is known but what is in the store. A machine whose clock is years off gets its time before a server starts on it."""
+        if abs(self.wall_off) > FARTHEST:
+            self.wall_off = 0.0
+        self.clock = SteadyClock(lambda: self._true() + self.wall_off, self._true)
+        self.clock.reach(self.store.latest())
         while True:
             self.writer = Mortal(self.store, self._random, self._rate, self._cut_short if self._folder else None)
             try:
@@ -104,8 +107,10 @@ class Server:
         """The server's time."""
         return self.clock()
 
-    def _leapt(self, seconds: float) -> None:
-        self.inventory.hold(self._true() + self.wall_off + POLICY.stale_floor)
+    @property
+    def behind(self) -> bool:
+        """True while old words come in of some part of the site."""
+        return any(until > self.now for _, until in self.inventory._fold._behind.values())
 
     def take(self, bodies: list[bytes]) -> list[AnswerDoc | MusterError] | None:
         """Answers to reports; None when the server died on them, and nobody knows what became of them."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter, deque
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -33,21 +34,25 @@ MANY = 400
 
 
 class Site:
-    """Everything there is, from one seed. ``oracle`` keeps all that was taken for `ordered`."""
+    """Everything there is, from one seed. ``oracle`` keeps all that was taken for `ordered`; ``planned`` are faults that come in any case."""
 
-    def __init__(self, seed: int, world: World, rates: Rates, folder: Path, *, on_disk: bool, deaths: float, oracle: bool = False) -> None:
+    def __init__(
+        self, seed: int, world: World, rates: Rates, folder: Path, *, on_disk: bool, deaths: float, oracle: bool = False,
+        planned: Sequence[tuple[float, str]] = (),
+    ) -> None:  # fmt: skip
         self.now = START
         self.world, self.rates, self.random = world, rates, world.random
         self.server = Server(seed, folder / "server" if on_disk else None, lambda: self.now, deaths)
         self.model = Model(world)
         self.model.remember = oracle
-        self.faults = Faults(world, self.server, rates, START)
+        self.faults = Faults(world, self.server, rates, START, planned)
         self.speech = Speech(world)
         self.agents = [Agent(machine, folder / "agents", lambda: self.now, self.random.random) for machine in world.machines]
         self.found: list[str] = []
         self.acts: list[tuple[float, ActDoc]] = []
         self.tally: Counter[str] = Counter()
         self._seen = checks.Seen()
+        self._doubted: set[str] = set()
         self._waiting: dict[int, None] = {}
         self._strays: list[tuple[float, int, ReportDoc]] = []
         self._bmcs: list[tuple[float, int, ReportDoc]] = []
@@ -85,6 +90,7 @@ class Site:
             self.model.made(machine, doc, [told])
             if self.random.random() >= self.rates.lost:
                 late = self.random.random() < self.rates.late
+                self.faults.seen["late"] += late
                 heapq.heappush(self._bmcs, (at + (self.random.uniform(10, 3600) if late else 1.0), next(self._count), doc))
         if machine.down_until > at:
             return
@@ -138,6 +144,7 @@ class Site:
         for place in range(len(docs)):
             if self.random.random() < self.rates.lost / 2:
                 fates[place] = Posted(Fate.LATER, "timed out")
+                self.faults.seen["lost"] += 1
             else:
                 arriving.append(place)
         for start in range(0, len(arriving), AT_ONCE):
@@ -165,6 +172,7 @@ class Site:
         self.model.answered(doc, answer.answer, self.server.now, POLICY.clock_tolerance)
         self._once_more(doc)
         if self.random.random() < self.rates.lost / 2:
+            self.faults.seen["answer_lost"] += 1
             return Posted(Fate.LATER, "the answer was lost")
         if answer.answer == "refused":
             return Posted(Fate.REFUSED, answer.detail, renew=True)
@@ -175,10 +183,13 @@ class Site:
         dice = self.random.random()
         rates = self.rates
         if dice < rates.doubled:
+            self.faults.seen["doubled"] += 1
             heapq.heappush(self._strays, (self.now + self.random.uniform(0.1, 300), next(self._count), doc))
         elif dice < rates.doubled + rates.replayed and self._recent:
+            self.faults.seen["replayed"] += 1
             heapq.heappush(self._strays, (self.now + 1.0, next(self._count), self.random.choice(self._recent)))
         elif dice < rates.doubled + rates.replayed + rates.forged and doc.heard and doc.heard[0].numbers:
+            self.faults.seen["forged"] += 1
             other = msgspec.structs.replace(doc.heard[0], numbers=bytes(len(doc.heard[0].numbers)))
             heapq.heappush(self._strays, (self.now + 1.0, next(self._count), msgspec.structs.replace(doc, heard=[other, *doc.heard[1:]])))
         self._recent.append(doc)
@@ -207,5 +218,8 @@ class Site:
         faults += checks.gauges(seen, lambda number: deep or len(self.world.boards) < 100 or (number + hour) % 24 == 0)
         if deep:
             faults += checks.numbering(self.model, self.server.store)
+        elif self.server.behind:  # what waited is being delivered at this very moment: what is wrong must be so the next time, too
+            self.world.touched |= touched
+            faults, self._doubted = [each for each in faults if each in self._doubted], set(faults)
         self.found += faults
         return faults

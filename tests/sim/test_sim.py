@@ -13,9 +13,10 @@ from muster.wire.lanes import part
 from muster.wire.report import ListingDoc, NodeDoc, ObservationDoc, ReportDoc
 from tests.sim import checks
 from tests.sim.agents import FULL
-from tests.sim.rates import BUSY, CALM
+from tests.sim.faults import PER_CARD, PER_NODE, PER_SITE
+from tests.sim.rates import BUSY, CALM, EVERY, EVERY_HOURS, NOISE
 from tests.sim.run import run
-from tests.sim.server import Server
+from tests.sim.server import POLICY, Server
 from tests.sim.site import Site
 from tests.sim.world import START, World
 
@@ -36,6 +37,44 @@ def test_a_server_that_dies_all_the_time() -> None:
 
     assert outcome.faults == []
     assert outcome.deaths > 4
+
+
+KINDS = {
+    "replace", "hang", "recut", "crash", "agent_dies", "move", "swap", "shelve", "mute", "disk_full", "clock", "renamed", "stand_in", "cut_10m", "cut_1h",
+    "cut_1d", "site_cut", "server_full", "server_dies", "server_clock", "upgrade", "hang_all",
+}  # fmt: skip
+"""What befalls machines, cards, agents and server."""
+ON_THE_WAY = {"lost", "answer_lost", "doubled", "late", "replayed", "forged"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [3, 5])
+def test_every_fault_comes(seed: int) -> None:
+    """A day and more: a cut of a day from its beginning, and under it each other fault, one an hour."""
+    outcome = run(seed, machines=3, cards=2, hours=EVERY_HOURS, rates=NOISE, deaths=0.001, bmc=0.5, on_disk=True, planned=EVERY)
+
+    assert outcome.faults == []
+    assert {kind for kind, count in outcome.seen.items() if count} == KINDS | ON_THE_WAY
+    assert outcome.seen["server_dies"] == 2
+    assert outcome.deaths >= 2
+    assert outcome.answers["duplicate"] > 50
+    assert outcome.answers["refused"] > 0
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_fault_changes_something(site: Site, kind: str) -> None:
+    """None of them is a word alone. A board is moved to where a slot is free, and a tool stands in where there is one."""
+    site.world.machines[0].has_tool = True
+    _pass(site, 600)
+    if kind == "move":
+        site.world.take(site.world.at(site.world.machines[1])[0])
+    before = site.faults.state()
+
+    assert any(site.faults._befall(kind, site.now) and site.faults.state() != before for _ in range(40))
+
+
+def test_the_faults_are_all_that_there_are() -> None:
+    assert {*PER_CARD, *PER_NODE, *PER_SITE} == KINDS == {kind for _, kind in EVERY}
 
 
 @pytest.fixture
@@ -159,6 +198,8 @@ def test_a_late_word_does_not_silence_those_who_ran_on(server: tuple[Server, lis
         if turn < 1800:
             _hear(roll, now, "bmc", turn + 2, turn + 3)
     _hear(roll, now, "bmc", 1802, 3700)
+    now[0] += POLICY.stale_floor + 1  # more of its words may be on their way until then
+    roll.tick()
 
     silent = [row.finding.source for row in roll.store.reader.findings() if row.finding.kind is FindingKind.SOURCE_SILENT]
     assert silent == ["bmc"]

@@ -19,7 +19,7 @@ from muster.domain.model.policy import Policy
 from muster.domain.model.roll import Act, Again, Listing, NodeNames
 from muster.services import sources as known
 from muster.services.gathered import Gathered
-from muster.services.journal import Stored, keep_again
+from muster.services.journal import Stored, keep_again, restated
 from muster.services.regions import DamagedError, Regions
 from muster.services.sources import Source, Sources
 from muster.services.standing import Standing
@@ -27,6 +27,12 @@ from muster.spi.store import Heard, Loaded, RollWriter, Said
 from muster.wire.report import FactsDoc
 
 Names = set[tuple[str, str]]
+MOMENT = 0.001
+"""Seconds after which a word is tried once more."""
+MOST_AT_ONCE = 32
+"""So many parts of a site may one listing make one: more nodes than that do not give cards to one node at once."""
+CATCHING_UP = 10
+"""So many times the least promise a reporter may take to deliver what waited, before it is held to its promises again."""
 FEW = 200
 """So many parts of a site are looked through for a card that is not named by a name of its own."""
 
@@ -48,6 +54,8 @@ class Folding:
         for source in self.sources:
             if source.steady:
                 self._steady[source.region].append(source)
+        self._behind: dict[str, tuple[float, float]] = {}
+        """Parts of which old words come in: since when, and until when nobody there is called silent, since more of them are on their way."""
         for part in self._steady:
             self._wake(part)
 
@@ -56,20 +64,52 @@ class Folding:
         source.again_at = at
         source.took(numbers)
         self.gathered.heard.append(row)
+        self._note_behind(source.region, at, row.received_at)
 
     def listing(self, word: Listing, stored: Stored, facts: FactsDoc, row: Heard) -> bool:
         """A round in full. True when it brought news."""
+        run = self._run_around(word, row)
         merged = self._word(word, stored, "listing", row.received_at)
         part = next(iter(merged.touched))
+        self._note_behind(part, word.at, row.received_at)
         source = self._source(word, part)
         where = known.places(facts, word.observations)
         fresh = [sample for sample in merged.samples if sample.reading is not None]
         columns, whole = known.columns(fresh, where)
         self.gathered.step(merged, (s for s in merged.samples if s.reading is None or s.value is None or id(s.reading) not in where))
         self._told(source, word, row, columns, whole, merged)
+        if run is not None:
+            self._restate(source, word, run, row.received_at)
         self._lay(source, columns, row)
         self._rested(part, row.received_at)
         return merged.news
+
+    def bound(self, word: Listing) -> None:
+        """Raises InputError for a listing that would make one part of too many: parts are never parted again, and a large one is dear."""
+        parts = set(self.regions.index(names_of(word, self._policy)).values())
+        if len(parts) > MOST_AT_ONCE:
+            about = f"listing of {word.witness.source}: it names cards or nodes that {len(parts)} other groups of nodes have"
+            raise InputError(about, hint="a node lists its own cards; if they have names that other nodes' cards have too, mend the tool that reads them")
+
+    def _run_around(self, word: Listing, row: Heard) -> float | None:
+        """Until when its own source is known to have said something else around this word; None where it is not."""
+        source = self.sources.get((word.reporter, word.witness.source, word.node.name))
+        within = source is not None and source.again_at is not None and word.at < source.again_at and row.facts != source.facts
+        return source.again_at if source is not None and within else None
+
+    def _restate(self, source: Source, late: Listing, at: float, now: float) -> None:
+        """Tells what a source said before a late word once more, at the end of the run that the word fell into: that is what it says now."""
+        place = (late.node.name, late.witness.source)
+        told = [e for e in self.regions.get(source.region).journal if isinstance(e.said, Listing) and e.said is not late and e.at <= at]
+        mine = [e.said for e in told if isinstance(e.said, Listing) and (e.said.node.name, e.said.witness.source) == place]
+        if not mine:
+            source.steady = False
+            return
+        word, stored = restated(max(mine, key=lambda said: said.at), at, now)
+        merged = self._word(word, stored, "listing", now)
+        self.gathered.step(merged, (sample for sample in merged.samples if sample.reading is None))
+        source.at = at
+        self.gathered.folded_to[source.slot] = at
 
     def recall(self, source: Source, word: Listing, stored: Stored, now: float) -> None:
         """The last round that went by numbers alone, in full after all: its numbers are kept already."""
@@ -100,6 +140,7 @@ class Folding:
             if self._due(part) > now:
                 self._wake(part)
                 continue
+            self._behind.pop(part, None)
             try:
                 region = self.regions.get(part)
             except DamagedError:
@@ -133,13 +174,29 @@ class Folding:
         names = names_of(word, self._policy)
         roll = self.regions.roll(names)
         if not dry_run:
-            roll = self._catch_up(roll, word.at, now)
+            roll = self._catch_up(roll, self._until(roll, word, now), now)
         merged = merge(roll, word, self.order, self._policy, now, self._ahead(roll.regions))
         if dry_run:
             return merged
         self.gathered.said.append(self._said(stored, kind, next(iter(merged.touched))))
         self._take(merged, names)
         return merged
+
+    def _note_behind(self, part: str, at: float, now: float) -> None:
+        """Notes that an old word came; a reporter that was cut off delivers what waited in its order, and silence is judged when it is through."""
+        known = self._behind.get(part)
+        if now - at <= self._policy.timely:
+            if known is not None and now > known[1]:
+                del self._behind[part]
+            return
+        floor = self._policy.stale_floor
+        since = known[0] if known is not None and now - known[1] <= floor else now
+        self._behind[part] = since, min(now + floor, since + CATCHING_UP * floor)
+
+    def _until(self, roll: Roll, word: Listing | Act, now: float) -> float:
+        """Up to when runs are told before this word. All of them where it is told out of its turn: who reads the part anew must know that nobody was silent."""
+        late = now - word.at > self._policy.stale_floor / 2 or any(word.at < region.site.clock for region in roll.regions.values())
+        return float("inf") if late else word.at
 
     def _catch_up(self, roll: Roll, until: float, now: float) -> Roll:
         """The roll with what the sources of these parts went on saying, up to ``until``."""
@@ -205,10 +262,19 @@ class Folding:
         compared = frozenset(key for _, _, key, _ in columns if key in self._policy.compare)
         watched = self._watched(source, compared)
         source.bounds = known.bounds(numbers.size, columns, compared, watched=watched, whole=whole)
-        source.steady = repeat and not late and source.bounds.whole and not word.standing_by and at_rest(site, row.received_at, self._policy)
+        able = not late and source.bounds.whole and not word.standing_by and at_rest(site, row.received_at, self._policy)
+        source.steady = able and (repeat or (not watched and self._would_repeat(word, part, row.received_at)))
         if not late:
             source.facts, source.at, source.again_at, source.whole_at = row.facts, word.at, None, word.at
             source.took(numbers)
+
+    def _would_repeat(self, word: Listing, part: str, now: float) -> bool:
+        """True when nothing would come of this word if it were said once more: found out by saying it, while the part is at hand."""
+        region = self.regions.get(part)
+        later = max(word.at, region.site.clock) + MOMENT
+        index = dict.fromkeys(names_of(word, self._policy), part)
+        roll = Roll(regions={part: region}, index=index)
+        return not merge(roll, replace(word, at=later), self.order, self._policy, max(now, later), self._ahead((part,))).news
 
     def _watched(self, source: Source, compared: frozenset[str]) -> bool:
         """True when another source of the part tells an attribute that this one's are held to."""
@@ -246,7 +312,7 @@ class Folding:
 
     def _due(self, part: str) -> float:
         runs = (source.last + source.promise for source in self._steady.get(part, ()) if source.steady)
-        return min(self._rest[part], min(runs, default=float("inf")))
+        return max(min(self._rest[part], min(runs, default=float("inf"))), self._behind.get(part, (0.0, 0.0))[1])
 
     def _wake(self, part: str) -> None:
         due = self._due(part)

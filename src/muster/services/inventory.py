@@ -21,10 +21,11 @@ from muster.domain.model.access import Speaker
 from muster.domain.model.errors import InputError, MusterError, Unavailable
 from muster.domain.model.policy import Policy
 from muster.domain.model.roll import FindingKind, Listing, NodeNames
-from muster.services.arrivals import Arrivals, told
+from muster.services.arrivals import Arrivals, refusal, told
 from muster.services.events import place_events
 from muster.services.folding import Folding, id_names, node_names
 from muster.services.journal import keep_act, keep_listing, listing, seen_at
+from muster.services.namesakes import Namesakes
 from muster.services.older import placed
 from muster.services.operator import understand
 from muster.services.regions import DamagedError
@@ -44,17 +45,19 @@ APPLIED, DUPLICATE, REFUSED = "applied", "duplicate", "refused"
 class Inventory:
     """The writer's half of the roll. Single-threaded: the caller hands it one thing at a time.
 
-    ``bounds`` says for whom a reporter may speak; ``quiet`` are seconds after the start in which nobody's silence is held against them, since nobody
-    could be heard before.
+    ``bounds`` says for whom a reporter may speak; ``quiet`` are seconds after the start, and after the store could not be written, in which nobody's
+    silence is held against them, since nobody could be heard before.
     """
 
     def __init__(self, writer: RollWriter, policy: Policy, now: float, *, bounds: Bounds | None = None, quiet: float = 0.0) -> None:
         self._writer = writer
         self._policy = policy
         self._bounds = bounds
+        self._quiet = quiet
         self._listening = now + quiet
         self._lost = False
         self._counted: Counter[str] = Counter()
+        self._namesakes = Namesakes(policy)
         self._load(now)
 
     def figures(self) -> dict[str, float]:
@@ -75,7 +78,7 @@ class Inventory:
             loaded = self._writer.load()
         self._arrivals = Arrivals(loaded.reporters)
         for slot in loaded.slots:
-            self._arrivals.reach(slot.reporter, slot.incarnation, slot.sequence)
+            self._arrivals.reach(slot)
         self._fold = Folding(self._writer, loaded, self._policy)
         self._lost = False
         if now >= self._listening:
@@ -152,13 +155,15 @@ class Inventory:
     def tick(self, now: float) -> None:
         """Lets time pass."""
         self._ready(now)
-        if now >= self._listening:
-            with self._whole():
+        listening = now >= self._listening
+        with self._whole():
+            if listening:
                 self._fold.pass_time(now)
-            self._commit(now)
+            self._namesakes.look(self._fold.sources, self._fold.standing, self._fold.gathered, now, ends=listening)
+        self._commit(now)
 
     def hold(self, until: float) -> None:
-        """Holds nobody's silence against them before ``until``: the clock was set, or we were deaf."""
+        """Holds nobody's silence against them before ``until``: we were deaf."""
         self._listening = max(self._listening, until)
 
     @property
@@ -174,13 +179,13 @@ class Inventory:
         rounds = [*doc.heard, *(part(each) for each in doc.listings)]
         known = [digest(each.facts) for each in rounds]
         said = told(doc, rounds, known)
-        copy = self._arrivals.judge(doc, said)
+        copy = self._arrivals.judge(doc, said, rounds, known)
         self._counted[f"reports_{copy.value}"] += 1
         if copy is Copy.SAME:
             return AnswerDoc(DUPLICATE)
         gathered = self._fold.gathered
-        if copy is Copy.OTHER:
-            about = f"{doc.reporter}: number {doc.sequence} of {doc.incarnation} came again with other words; a copied state file? Restart the agent there"
+        if copy is not Copy.NEW:
+            about = refusal(copy, doc)
             self._fold.standing.raise_own(FindingKind.SEQUENCE_CONFLICT, doc.reporter, about, now, gathered)
             return AnswerDoc(REFUSED, about)
         skew = self._clock(doc, now)
@@ -189,7 +194,7 @@ class Inventory:
         wanted = [step.heard.capture for step in sorted(steps, key=lambda s: s.row.at) if step.taken(self._fold) and step.heard.capture]
         self._counted["rounds_again"] += sum(step.light for step in steps)
         self._counted["rounds_full"] += sum(not step.light for step in steps)
-        if (row := self._arrivals.take(doc, said, skew, now, alone=all(step.light for step in steps) and bool(steps))) is not None:
+        if (row := self._arrivals.take(doc, said, rounds, skew, now, alone=all(step.light for step in steps) and bool(steps))) is not None:
             gathered.reporters[doc.reporter] = row
         if doc.events:
             gathered.events.extend(place_events(self._fold.roll(_names_of(doc, self._policy)), doc, self._policy))
@@ -215,7 +220,7 @@ class Inventory:
             raise InputError(f"round of {heard.source}: its numbers are cut", hint="float64, little endian, eight bytes each")
         step = _Step(doc, heard, row, skew)
         if source is None or not source.takes(seen, step.numbers, at):
-            step.read(now)
+            self._fold.bound(step.read(now)[2])
         return step
 
     def _clock(self, doc: ReportDoc, now: float) -> float:
@@ -232,6 +237,7 @@ class Inventory:
     def _ready(self, now: float) -> None:
         """What is in memory and not in the store is nothing: after a failed commit all is read again."""
         if self._lost:
+            self._listening = max(self._listening, now + self._quiet)
             self._load(now)
 
     def _commit(self, now: float) -> None:
@@ -273,7 +279,7 @@ class _Step:
             fold.again(source, self.numbers, self.row.at, row)
             self.light = True
             return False
-        if source is not None and source.again_at is not None and source.fell(self.row.facts, self.numbers):
+        if source is not None and source.again_at is not None and self.row.at > source.last and source.fell(self.row.facts, self.numbers):
             self._recall(fold, source, source.again_at)
         told, made, word = self.whole or self.read(self.row.received_at)
         return fold.listing(word, keep_listing(self.doc, made, word), told, self.row)

@@ -6,22 +6,26 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from muster.domain.decide.merge import Entry
+from muster.domain.model.attributes import ATTRIBUTES, Kind
 from muster.domain.model.errors import InputError
 from muster.domain.model.roll import Act, ActKind, Again, Listing, NodeNames, Same, Witness
 from muster.domain.model.source import Channel, Outcome, WitnessClass
 from muster.services.operator import typed
 from muster.spi.store import Said
 from muster.wire import report as wire
-from muster.wire.mapping import to_observations
+from muster.wire.mapping import to_known, to_observation_doc
 from muster.wire.report import ActDoc, HeardDoc, ListingDoc, ReportDoc
 
 LONGEST_CADENCE = 7 * 86400.0
 """Seconds; a source that speaks less often promises nothing worth waiting for."""
+
+
+MOVING = (Kind.GAUGE, Kind.COUNTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Stored:
     received_at: float
     again: tuple[tuple[wire.NodeDoc, str, float], ...] = ()
     """Nodes and sources that said the same again, each until when."""
+    since: tuple[float, ...] = ()
+    """From when on each of them did; empty in words of before that was told."""
 
     def packed(self) -> bytes:
         """As the store keeps it: msgpack, compressed."""
@@ -79,7 +85,7 @@ def _domain(node: wire.NodeDoc, reporter: str, incarnation: str, sequence: int, 
         complete=each.complete,
         outcome=outcome,
         counts=_counts(each.counts),
-        observations=to_observations(each),
+        observations=to_known(each),
         capture=each.capture,
         detail=each.detail,
         unknown_shape=each.unknown_shape,
@@ -123,14 +129,41 @@ def entry(said: Said) -> Entry:
     )
 
 
+def restated(word: Listing, at: float, now: float) -> tuple[Listing, Stored]:
+    """The facts of an old listing, told once more at ``at``, and their journal form. Numbers that move are left out: they were others by then."""
+    rows = tuple(replace(row, readings={key: told for key, told in row.readings.items() if ATTRIBUTES[key].kind not in MOVING}) for row in word.observations)
+    made = replace(word, at=at, received_at=now, observations=rows, capture="")
+    doc = ListingDoc(
+        source=made.witness.source,
+        channel=made.witness.channel.value,
+        witness=made.witness.witness.value,
+        cadence=made.witness.cadence,
+        outcome=made.outcome.value,
+        complete=made.complete,
+        observed_at=at,
+        counts=dict(made.counts),
+        observations=[to_observation_doc(row) for row in rows],
+        detail=made.detail,
+        unknown_shape=made.unknown_shape,
+        stuck=made.stuck,
+        standing_by=made.standing_by,
+    )
+    node = wire.NodeDoc(name=word.node.name, machine_id=word.node.machine_id, system=word.node.system)
+    return made, Stored(doc, None, node, word.reporter, word.incarnation, word.sequence, at, now)
+
+
 def keep_again(word: Again) -> Stored:
     """The journal form of what sources said again."""
     told = tuple((wire.NodeDoc(name=s.node.name, machine_id=s.node.machine_id, system=s.node.system), s.source, s.at) for s in word.same)
-    return Stored(None, None, None, "", "", 0, word.at, word.received_at, told)
+    return Stored(None, None, None, "", "", 0, word.at, word.received_at, told, tuple(s.since for s in word.same))
 
 
 def _again(stored: Stored) -> Again:
-    told = tuple(Same(node=NodeNames(name=n.name, machine_id=n.machine_id, system=n.system), source=source, at=at) for n, source, at in stored.again)
+    since = stored.since or (0.0,) * len(stored.again)
+    told = tuple(
+        Same(node=NodeNames(name=n.name, machine_id=n.machine_id, system=n.system), source=source, since=begun, at=at)
+        for (n, source, at), begun in zip(stored.again, since, strict=True)
+    )
     return Again(at=stored.at, received_at=stored.received_at, same=told)
 
 

@@ -47,12 +47,17 @@ class Regions:
 
     def roll(self, names: Iterable[tuple[str, str]]) -> Roll:
         """As much of the roll as these names reach."""
+        index = self.index(names)
+        return Roll(regions={part: self.get(part) for part in sorted(set(index.values()))}, index=index)
+
+    def index(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """The part that knows each of these names; names that are new are left out."""
         wanted = set(names)
         index = {name: self._fresh[name] for name in wanted if name in self._fresh}
         asked = wanted - index.keys()
         if asked:
             index |= self._writer.regions_of(asked)
-        return Roll(regions={part: self.get(part) for part in sorted(set(index.values()))}, index=index)
+        return index
 
     def get(self, part: str) -> Region:
         """A part, read from the store where it is not held."""

@@ -130,7 +130,7 @@ class Source:
 
     def fell(self, facts: bytes, numbers: Numbers) -> bool:
         """True when a counter of the same facts is below where it stood in a round that went by numbers alone: merge must hear of that one first."""
-        ran = self.again_at is not None and self.again_at > self.at
+        ran = self.again_at is not None and self.again_at > self.whole_at
         return ran and facts == self.facts and 0 < numbers.size == self.numbers.size and self._fell(numbers)
 
     def took(self, numbers: Numbers) -> None:
@@ -277,4 +277,4 @@ def layout(source: Source, told: tuple[tuple[str, str, str, int], ...], since: f
 def same(source: Source, until: float) -> Same | None:
     """What the source said again up to ``until`` and is not in the records yet."""
     at = min(source.again_at, until) if source.again_at is not None else source.at
-    return Same(node=source.names, source=source.key[1], at=at) if at > source.at else None
+    return Same(node=source.names, source=source.key[1], since=source.at, at=at) if at > source.at else None

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from muster.domain.decide.merge import Merged
@@ -56,6 +56,17 @@ class Standing:
         id_ = make(kind, reporter, "", 0.0).id
         if id_ in self._open:
             self._lower(id_, gathered)
+
+    def keep(self, kind: FindingKind, subjects: str, found: Mapping[str, Finding], gathered: Gathered, *, ends: bool = True) -> None:
+        """Of the findings of this kind whose subjects begin so, those by subject stand open from now on, and where it ``ends`` no others."""
+        open_ = {each.subject: each for each in self._open.values() if each.kind is kind and each.subject.startswith(subjects)}
+        for subject, each in found.items():
+            before = open_.get(subject)
+            made = replace(each, opened_at=before.opened_at) if before is not None else each
+            if made != before:
+                self._raise(made, gathered)
+        for subject in open_.keys() - found.keys() if ends else ():
+            self._lower(open_[subject].id, gathered)
 
     def committed(self, gathered: Gathered) -> None:
         """The batch is in the store."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, and_, or_, select
 
 from muster.domain.model.roll import Word
 from muster.spi.store import CurrentValue
@@ -67,7 +67,8 @@ class GaugeReader:
     def current(self, cards: Iterable[str] | None = None, at: float | None = None) -> list[CurrentValue]:
         """The numbers of cards and their parts, now or as they were at a time."""
         asked = select(layouts, *(slots.c[name] for name in ("at", "capture", "numbers", "told"))).where(_in_force(at))
-        asked = asked.join(slots, slots.c.layout == layouts.c.number, isouter=at is not None)
+        its_own = and_(slots.c.slot == layouts.c.slot, slots.c.layout == layouts.c.number)  # by the slot: nothing else of a source's row is indexed
+        asked = asked.join(slots, its_own, isouter=at is not None)
         wanted = None if cards is None else set(cards)
         if wanted is not None:
             mine = or_(among(layout_subjects.c.card, wanted), layout_subjects.c.card.in_(select(aliases.c.old).where(among(aliases.c.new, wanted))))

@@ -90,7 +90,7 @@ class _Walk:
             self._lay(layout)
         for slot, at in batch.folded_to.items():
             if (folded := self._seat(slot)) is not None:
-                self.plan.seats[folded].meta.since = at
+                self.plan.seats[folded].meta.since = max(self.plan.seats[folded].meta.since, at)
 
     def _sit(self, seat: Seat, generation: int = 0) -> int:
         self.plan.seats.append(seat)

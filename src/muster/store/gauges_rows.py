@@ -103,6 +103,11 @@ def spread(packed: Sequence[bytes], width: int, last: Floats | None = None) -> R
     return Rolled(count, low, rest[0], rest[1], last if last is not None else rest[2])
 
 
+def nothing(width: int) -> Floats:
+    """One row of so many numbers that nobody told."""
+    return np.full((1, width), np.nan)
+
+
 def columns_blob(columns: Iterable[tuple[str, str, str, int]]) -> bytes:
     """The columns of a layout, packed: subjects with their cards, keys, and which of both stands at which place."""
     subjects: dict[tuple[str, str], int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select
 
-from muster.spi.numbers import Column, Rounds
+from muster.spi.numbers import Column, Rounds, Told
 from muster.store import gauges_rows, intake
 from muster.store.connections import Connections
 from muster.store.gauges import JOIN, LAYOUT, Gauges
@@ -28,6 +28,10 @@ PAUSE = 3.0
 """Seconds for which rows of the store are not read again."""
 _SPARE = 1000
 """Entries that nobody speaks of any more are kept until they are more than those that are told, and so many."""
+
+_BELOW = 40
+_MASK = (1 << _BELOW) - 1
+_NOBODY = array("q")
 
 _COUNTED = select(counters.c.name, counters.c.value).where(counters.c.name.in_((LAYOUT, JOIN)))
 _ROWS = select(*(slots.c[name] for name in ("slot", "layout", "width", "at", "since", "again_at", "numbers", "told"))).order_by(slots.c.slot)
@@ -94,6 +98,7 @@ def _ints() -> array[int]:
 class _Entries:
     """Who tells a key, in the order in which they were met."""
 
+    number: int = 0
     subjects: list[str] = field(default_factory=list)
     cards: list[str] = field(default_factory=list)
     slots: array[int] = field(default_factory=_ints)
@@ -144,6 +149,11 @@ class SharedNumbers:
         self._names: dict[str, str] = {}
         self._nodes: list[str] = []
         self._sources: list[str] = []
+        self._copies: tuple[list[str], list[str]] = ([], [])
+        """Both as they were handed out: the same lists until a layout comes."""
+        self._mine: dict[str, array[int]] = {}
+        """The entries of each subject: the number of its key, and below `_BELOW` its place among that key's."""
+        self._keys: list[str] = []
 
     def keys(self) -> Collection[str]:
         """Gauges and counters that have a column."""
@@ -179,9 +189,42 @@ class SharedNumbers:
         """How far each source has come."""
         with self._turn:
             arrays = self._sync()
-            size = len(self._nodes)
-            at, since, again = (_padded(each, size) for each in (arrays.at, arrays.since, arrays.again_at))
-            return Rounds(epoch=self._epoch, nodes=list(self._nodes), sources=list(self._sources), at=at, since=since, again_at=again)
+            nodes, sources = self._copies
+            if not nodes:
+                nodes, sources = self._copies = list(self._nodes), list(self._sources)
+            at, since, again = (_padded(each, len(nodes)) for each in (arrays.at, arrays.since, arrays.again_at))
+            return Rounds(epoch=self._epoch, nodes=nodes, sources=sources, at=at, since=since, again_at=again)
+
+    def of(self, subjects: Sequence[str], keys: Collection[str] | None = None) -> list[list[Told]]:
+        """What each subject's numbers are, of some keys or all."""
+        with self._turn:
+            while True:
+                arrays = self._sync()
+                changes = arrays.places
+                found = self._told(arrays, subjects, keys)
+                if arrays.places == changes:  # else a place may have been given to another meanwhile
+                    return found
+
+    def _told(self, arrays: Arrays, subjects: Sequence[str], keys: Collection[str] | None) -> list[list[Told]]:
+        found: list[list[Told]] = [[] for _ in subjects]
+        mine = [self._mine.get(subject, _NOBODY) for subject in subjects]
+        packed = np.concatenate([np.frombuffer(each, np.int64) for each in mine if each] or [np.empty(0, np.int64)])
+        whose = np.repeat(np.arange(len(mine)), [len(each) for each in mine])
+        keys_ = packed >> _BELOW
+        for number, key in enumerate(self._keys):
+            if (keys is not None and key not in keys) or not arrays.numbers:
+                continue
+            here = np.flatnonzero(keys_ == number)
+            slots_, places, held = (each[packed[here] & _MASK] for each in self._entries[key].arrays())
+            within = np.where(slots_ < arrays.slots, slots_, 0)
+            where = np.where((slots_ < arrays.slots) & (arrays.layout[within] == held), arrays.offset[within] + places, -1)
+            values, times = arrays.newest[where], arrays.told[where]
+            there = (where >= 0) & (times != NONE) & ~np.isnan(values)
+            rows = zip(whose[here].tolist(), slots_.tolist(), values.tolist(), times.tolist(), there.tolist(), strict=True)
+            for subject, slot, value, at, told in rows:
+                if told:
+                    found[subject].append((key, slot, value, at))
+        return found
 
     def _sync(self) -> Arrays:
         """Takes in the layouts and joins that came since."""
@@ -204,13 +247,20 @@ class SharedNumbers:
             self._nodes += [""] * more
             self._sources += [""] * more
         self._nodes[slot], self._sources[slot] = row["node"], row["source"]
+        self._copies = ([], [])
         columns, name, all_, number = gauges_rows.columns(row["columns"]), self._name, self._entries, row["number"]
+        last, card_, mine, told, packed = "", "", "", "", _ints()
         for subject, card, key, place in columns:
             entries = all_.get(key)
             if entries is None:
-                entries = all_[key] = _Entries()
-            mine = name(card)
-            entries.subjects.append(mine if subject == card else name(subject))
+                entries = all_[key] = _Entries(number=len(self._keys))
+                self._keys.append(key)
+            if subject != last or card != card_:
+                last, card_, mine = subject, card, name(card)
+                told = mine if subject == card else name(subject)
+                packed = self._mine.setdefault(told, _ints())
+            packed.append(entries.number << _BELOW | len(entries.slots))
+            entries.subjects.append(told)
             entries.cards.append(mine)
             entries.slots.append(slot)
             entries.places.append(place)

@@ -28,7 +28,7 @@ from muster.wiring.desk import Desk
 from muster.wiring.handed import Handed
 from muster.wiring.settings import ServerSettings
 from muster.wiring.web import Web
-from muster.wiring.writing import opened, policy_of, wall_clock
+from muster.wiring.writing import opened, policy_of
 
 PATIENCE = 60.0
 """Seconds in which the door opens."""
@@ -78,8 +78,10 @@ class Apart:
         self._begun.close()
 
 
-def part(settings: ServerSettings, door: Callable[[Desk], Any], tcp: socket.socket, unix: socket.socket, version: str) -> tuple[Apart, Connection]:
-    """Parts the door's process. Returns what holds it, and the writer's end of the line."""
+def part(
+    settings: ServerSettings, door: Callable[[Desk], Any], tcp: socket.socket, unix: socket.socket, version: str, clock: Callable[[], float]
+) -> tuple[Apart, Connection]:
+    """Parts the door's process, which goes by ``clock``. Returns what holds it, and the writer's end of the line."""
     mine, theirs = Pipe()
     line, call = Pipe()
     pid = os.fork()
@@ -91,13 +93,19 @@ def part(settings: ServerSettings, door: Callable[[Desk], Any], tcp: socket.sock
     line.close()
     code = 1
     try:
-        code = _run(settings, door, (tcp, unix), version, theirs, call)
+        code = _run(settings, door, (tcp, unix), version, clock, theirs, call)
     finally:
         os._exit(code)
 
 
 def _run(
-    settings: ServerSettings, door: Callable[[Desk], Any], sockets: tuple[socket.socket, socket.socket], version: str, begun: Connection, call: Connection
+    settings: ServerSettings,
+    door: Callable[[Desk], Any],
+    sockets: tuple[socket.socket, socket.socket],
+    version: str,
+    clock: Callable[[], float],
+    begun: Connection,
+    call: Connection,
 ) -> int:
     """The life of the door's process."""
     ctypes.CDLL(None).prctl(_PARENT_DIES, signal.SIGTERM)
@@ -112,8 +120,8 @@ def _run(
     try:
         store = opened(settings, alone=False)
         handed = Handed(call)
-        made = listening.authority(settings, wall_clock()) if secure else None
-        desk = _desk(settings, store, handed, version)
+        made = listening.authority(settings, clock()) if secure else None
+        desk = _desk(settings, store, handed, version, clock)
         web = Web(door(desk), [(sockets[0], made.context() if made else None), (sockets[1], None)])
         web.start()
     except Exception as error:  # noqa: BLE001 - whatever it is must be told to the process that waits for us
@@ -124,29 +132,29 @@ def _run(
     while not ending.wait(1.0) and web.thread.is_alive():
         if time.monotonic() - refreshed > PATIENCE:
             refreshed = time.monotonic()
-            _tidy(made, desk)
+            _tidy(made, desk, clock())
     web.stop()
     store.close()
     return 0 if ending.is_set() else 1
 
 
-def _tidy(made: Authority | None, desk: Desk) -> None:
+def _tidy(made: Authority | None, desk: Desk, now: float) -> None:
     """A certificate that was renewed is taken, and the writer is told which tokens were used."""
     if made is not None:
-        made.refresh(wall_clock())
+        made.refresh(now)
     if isinstance(desk.users, NearTokens):
         with contextlib.suppress(MusterError):
-            desk.users.flush(wall_clock())
+            desk.users.flush(now)
 
 
-def _desk(settings: ServerSettings, store: Any, handed: Handed, version: str) -> Desk:
+def _desk(settings: ServerSettings, store: Any, handed: Handed, version: str, clock: Callable[[], float]) -> Desk:
     known = tuple(adapters())
     server = handed.object("server")
     return Desk(
         reader=store.reader,
         keeper=handed.object("keeping"),
         policy=policy_of(settings, known),
-        clock=wall_clock,
+        clock=clock,
         adapters=known,
         version=version,
         well=server.not_well,

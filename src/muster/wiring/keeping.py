@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from muster.domain.model.access import Speaker
 from muster.domain.model.errors import MusterError, Unavailable
+from muster.spi.access import AtHome
 from muster.spi.store import FindingRow, Under
 from muster.wire.report import ActDoc, AnswerDoc, ReportDoc
 from muster.wiring.desk import Keeper
@@ -25,6 +26,8 @@ class Keeping:
         self._keeper: Keeper | None = None
         self._why = Unavailable("the server is starting", hint="try again in a moment")
         self._spent: dict[str, float] = {}
+        self.bounds: AtHome | None = None
+        """Who may report without a token, from this machine; None: whoever does."""
 
     def begin(self, make: Callable[[], Keeper]) -> None:
         """Keeps the roll from now on, by what ``make`` makes."""
@@ -42,8 +45,13 @@ class Keeping:
         return self._keeper is not None
 
     def report(self, doc: ReportDoc, now: float) -> AnswerDoc:
-        """Takes a report in. Raises Unavailable while another server writes."""
-        return self._do("report", lambda keeper: keeper.report(doc, now))
+        """Takes a report in of a program of this machine. Raises Unavailable while another server writes, NotAllowed in the name of one who joined."""
+        if self.bounds is not None:
+            self.bounds.at_home(doc.reporter)
+        answer = self._do("report", lambda keeper: keeper.report(doc, now))
+        if self.bounds is not None:
+            self.bounds.heard(doc.reporter, doc.node)
+        return answer
 
     def take(self, posts: Sequence[tuple[Speaker, bytes]], now: float) -> list[AnswerDoc | MusterError]:
         """Takes packed reports in, in one commit."""

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import structlog
 
 from muster.domain.model.errors import Conflict, MusterError, Unavailable
+from muster.domain.model.moments import rfc3339
 from muster.domain.model.policy import Policy
 from muster.services.enrolment import Enrolment
 from muster.services.inventory import Inventory
@@ -26,7 +27,7 @@ from muster.store.opening import Place
 from muster.store.segments_seal import Kept
 from muster.wiring import authority, holds, listening
 from muster.wiring.adapters import adapters, known_vendors
-from muster.wiring.clock import SteadyClock
+from muster.wiring.clock import OLDEST, SteadyClock
 from muster.wiring.desk import Keeper
 from muster.wiring.keeping import Keeping
 from muster.wiring.settings import ServerSettings
@@ -87,21 +88,29 @@ class Writing:
 
     def __init__(self, settings: ServerSettings, clock: Callable[[], float] | None = None, keeper: MakeKeeper | None = None) -> None:
         self.settings = settings
-        self.steady = None if clock is not None else SteadyClock(wall_clock, time.monotonic, leapt=self._leapt)
+        self.steady = None if clock is not None else SteadyClock(wall_clock, time.monotonic)
         self.clock: Callable[[], float] = clock or self.steady or wall_clock
+        self.told = self.steady.told if self.steady is not None else self.clock
+        """The same time, for a process that is parted from this one."""
         self.keeping = Keeping()
         self.wrong: dict[str, str] = {}
         self.threads: dict[str, threading.Thread] = {}
         self._make_keeper = keeper or self._inventory
         self._ending = threading.Event()
-        self._set = threading.Event()
-        """Set when the wall clock was set, until nobody's silence is held against them for a while."""
+        self.sent_away: Callable[[], int] = lambda: 0
+        """How many reports could not be taken so far because the server was too busy."""
+        self._sent_away, self._busy_until = 0, 0.0
+        self.busy = ""
+        """That reports are sent away, in words."""
         self._held = ExitStack()
         self._leased = 0.0
 
     def start(self) -> None:
         """Opens the store and begins. Raises MusterError with what stands in the way; what was opened is closed by `stop`."""
         settings = self.settings
+        if self.steady is not None and self.steady() < OLDEST:
+            hint = "set it (`timedatectl` tells of it), then start the server: what it keeps has times"
+            raise Unavailable(f"the clock of this machine was never set: it shows {rfc3339(self.steady())}", hint=hint)
         self._folder = self._alone()
         self.store = opened(settings, alone=self._folder and not settings.database)
         self._held.callback(self.store.close)
@@ -111,7 +120,7 @@ class Writing:
         now = self.clock()
         self.authority = None if settings.in_memory else listening.authority(settings, now) if listening.secure(settings) or self.listens else None
         self.tokens = Tokens(self.store.users, os.urandom, listening.issuer(settings, listening.outgoing(settings)))
-        self.enrolment = self._enrolment(now) if self.authority is not None else None
+        self.enrolment = self.keeping.bounds = self._enrolment(now) if self.authority is not None else None
         self._lease(certain=self._folder and not settings.database)
         self._held.callback(self._release)
         self._thread("time", self._pass_time)
@@ -147,6 +156,7 @@ class Writing:
             authority.dice,
             placeholders=self.policy.placeholders,
             address=lambda: self.address,
+            sights=lambda now: [each.nodes for each in self.tokens.tokens(now) if each.nodes and not each.ended(now)],
         )
 
     address = ""
@@ -166,6 +176,8 @@ class Writing:
             certain = True
         who = f"process {os.getpid()} on {os.uname().nodename}"
         if self.store.lease.acquire(who, time.monotonic(), certain=certain):
+            if self.steady is not None:
+                self.steady.reach(self.store.latest())
             with whole(self.store.connections.name, self.store.writer):
                 self.keeping.begin(lambda: self._make_keeper(self.writer, self.policy, self.clock()))
             if self.enrolment is not None:
@@ -204,9 +216,7 @@ class Writing:
             try:
                 self._hold_lease(mono)
                 now = self.clock()
-                if self._set.is_set():
-                    self._set.clear()
-                    self.keeping.hold(now + self.policy.stale_floor)
+                self._hear_out(now)
                 self.keeping.tick(now)
                 if mono - trimmed >= self.settings.trim and self.keeping.begun:
                     trimmed = mono
@@ -221,6 +231,18 @@ class Writing:
                 self.wrong["time"] = error.message
             if self.keeping.begun:
                 self.keeping.alone(self.writer.retry)
+
+    def _hear_out(self, now: float) -> None:
+        """Who was sent away because the server was too busy is not silent. They come back within a while, and more of them while it is."""
+        sent_away = self.sent_away()
+        if sent_away == self._sent_away:
+            self.busy = self.busy if now < self._busy_until else ""
+            return
+        self._sent_away, self._busy_until = sent_away, now + self.policy.stale_floor
+        if not self.busy:
+            log.warning("more reports come than can be taken in; nobody is called silent meanwhile")
+        self.busy = "more reports come than can be taken in; they wait at their agents, and nobody is called silent meanwhile"
+        self.keeping.hold(self._busy_until)
 
     def _hold_lease(self, mono: float) -> None:
         if mono - self._leased < LEASE:
@@ -258,11 +280,6 @@ class Writing:
             except MusterError as error:
                 self.wrong["minutes"] = error.message
 
-    def _leapt(self, seconds: float) -> None:
-        """The wall clock was set, and stood by it: nobody is silent because of that. `_pass_time` sees to it: who finds out may be keeping the roll."""
-        log.warning("the clock of this machine was set", seconds=round(seconds))
-        self._set.set()
-
     def _end_time(self) -> None:
         self._ending.set()
         for thread in self.threads.values():
@@ -278,7 +295,7 @@ class Writing:
         """What a person should know of a server that does its work all the same."""
         unread, certificate = self.store.unread.told(), self.authority.trouble if self.authority else ""
         clock = self.steady.trouble if self.steady is not None else ""
-        return {name: what for name, what in (("store", unread), ("certificate", certificate), ("clock", clock)) if what}
+        return {name: what for name, what in (("store", unread), ("certificate", certificate), ("clock", clock), ("load", self.busy)) if what}
 
     def meters(self) -> Mapping[str, float]:
         """Figures of the writer's work."""

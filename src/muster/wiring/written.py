@@ -20,7 +20,10 @@ class Watched:
         """Why the last write failed; empty when it went through."""
 
     def load(self) -> Loaded:
-        """State at start."""
+        """All that is known. It is much on a large site, so that a store that cannot be written is asked for little first. Raises Unavailable."""
+        self.retry()
+        if self.trouble:
+            raise Unavailable(self.trouble, hint="nothing is lost: reports wait at their agents until the store can be written again")
         return self._writer.load()
 
     def region(self, part: str) -> RegionRows:
