@@ -45,6 +45,8 @@ def test_what_was_fine_once_is_looked_at_again_when_the_site_changed(gate: Enrol
     _, reporter, speaker = joined(gate)
     later = NodeDoc(name="gpu-9", machine_id="machine-gpu-1")
     gate.check(speaker, reporter, later)
+    gate.check(speaker, reporter, NodeDoc(name="gpu-10", machine_id="machine-gpu-1"))
+    gate.check(speaker, reporter, later)
     joined(gate, "gpu-9")
 
     with pytest.raises(NotAllowed, match="its name is that of gpu-9"):

@@ -10,15 +10,18 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from muster.collect.bounds import halves
+from muster.collect.bounds import PARTITIONS, halves, within
 from muster.collect.clock import Clock
 from muster.domain.model.errors import InputError
-from muster.wire.lanes import part, whole
+from muster.wire.bounds import CAPTURES, ROUNDS
+from muster.wire.lanes import facts, part, whole
 from muster.wire.report import SCHEMA, AgentDoc, CaptureDoc, EventDoc, HeardDoc, ListingDoc, NodeDoc, ReportDoc
 
 SPLIT = 1024 * 1024
 """Bytes above which a report is split."""
 
+_ROW = 16
+"""Bytes that the facts of one row take at least."""
 _FRAME = 256
 """Bytes that the small fields of a document take, generously."""
 
@@ -53,6 +56,8 @@ class Reports:
         self._mint = mint
         self._split = split
         self._lock = threading.Lock()
+        self._fits: dict[str, bytes] = {}
+        """Facts of each source that were last found to be within what one report may tell."""
         self.renew()
 
     def renew(self) -> None:
@@ -64,23 +69,38 @@ class Reports:
     def build(
         self, rounds: Sequence[ListingDoc] | Sequence[HeardDoc], events: Sequence[EventDoc], captures: Sequence[CaptureDoc], agent: AgentDoc | None = None
     ) -> list[ReportDoc]:
-        """The reports that say all of it: one where it fits. A round is never parted; captures go with it where there is room, else behind.
+        """The reports that say all of it: one where it fits. A round is parted only where it says more of a node than one report may.
 
-        ``agent`` goes into the first.
+        Captures go with it where there is room, else behind. ``agent`` goes into the first.
         """
         found = []
         rest = list(captures)
-        for some in _parts(list[ListingDoc | HeardDoc](rounds), self._split):
+        parted = [self._within(each) for each in rounds]
+        for some in _parts([first for first, *_ in parted], self._split, ROUNDS):
             used = sum(_bytes(each) for each in some)
             fit = [each for each in rest if (used := used + _bytes(each)) <= self._split]
             rest = [each for each in rest if each not in fit]
             found.append(self._report(rounds=some, captures=fit))
+        found.extend(self._report(rounds=[each]) for _, *further in parted for each in further)
         found.extend(self._report(captures=some) for some in _parts(rest, self._split))
         found.extend(self._report(events=some) for some in _parts(events, self._split))
         if agent is not None:
             found = found or [self._report()]
             found[0].agent = agent
         return found
+
+    def _within(self, each: ListingDoc | HeardDoc) -> list[ListingDoc | HeardDoc]:
+        """A round in as many as its bounds ask."""
+        if isinstance(each, ListingDoc):
+            return [*within(each)]
+        if len(each.facts) <= PARTITIONS * _ROW or self._fits.get(each.source) == each.facts:
+            return [each]
+        doc = whole(each, facts(each, bounded=False))
+        found = within(doc)
+        if found[0] is not doc:
+            return [part(some) for some in found]
+        self._fits[each.source] = each.facts
+        return [each]
 
     def smaller(self, report: ReportDoc) -> list[ReportDoc]:
         """What a report that is too large for the server says, in two of it; empty where it cannot be parted."""
@@ -133,13 +153,13 @@ def _cut(docs: Sequence[Doc]) -> Sequence[Doc]:
     return []
 
 
-def _parts(docs: Sequence[T], limit: int) -> Iterator[list[T]]:
-    """Runs of documents that stay below ``limit`` bytes; one that is larger stands alone."""
+def _parts(docs: Sequence[T], limit: int, most: int = CAPTURES) -> Iterator[list[T]]:
+    """Runs of at most ``most`` documents that stay below ``limit`` bytes; one that is larger stands alone."""
     some: list[T] = []
     used = 0
     for each in docs:
         size = _bytes(each)
-        if some and used + size > limit:
+        if some and (used + size > limit or len(some) >= most):
             yield some
             some, used = [], 0
         some.append(each)

@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports as they arrive: whose number this is, how far the reporter's clock is off, and what the report is known by."""
+"""Reports as they arrive: whose number this is, how far the reporter's clock is off, what the report is known by, and why one is not taken."""
 
 from __future__ import annotations
 
 import hashlib
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from muster.services.windows import SIZE, Copy, Window
-from muster.spi.store import Reporter
+from muster.services.lives import SIZE, Made
+from muster.services.windows import Copy, Window
+from muster.spi.store import Reporter, Slot
 from muster.wire.report import HeardDoc, ReportDoc
 
 _pack = msgspec.msgpack.Encoder(order="sorted")
+_WHY = {
+    Copy.OTHER: "came again with other words; a copied state file? Restart the agent there",
+    Copy.UNTOLD: "is among those that came before, and what it said is not remembered; a spool that was put back, or a copied state file?",
+    Copy.FORGOTTEN: "is of the time of runs that are not remembered, and may have been taken before; a spool that was put back, or a clock that was set back?",
+}
 
 
 @dataclass(slots=True)
@@ -26,6 +34,8 @@ class Known:
     boot_id: str = ""
     node: str = ""
     state: bytes = b""
+    reached: dict[tuple[str, int], dict[tuple[str, str], tuple[bytes, bytes]]] = field(default_factory=lambda: defaultdict(dict))
+    """Of numbers that only the rows of sources tell: what each source (with its node) said under it, facts and numbers. Until the reporter speaks again."""
 
 
 class Arrivals:
@@ -43,23 +53,33 @@ class Arrivals:
     def __len__(self) -> int:
         return len(self._known)
 
-    def reach(self, reporter: str, incarnation: str, sequence: int) -> None:
-        """Brings a reporter's window up to the number that one of its sources' rows tells."""
-        known = self._known.get(reporter)
-        if known is not None:
-            known.window.reach(incarnation, sequence)
+    def reach(self, slot: Slot) -> None:
+        """Brings a reporter's window up to the number that the row of one of its sources tells."""
+        known = self._known.get(slot.reporter)
+        if known is None or slot.sequence < 0:
+            return
+        at = slot.at if slot.again_at is None else max(slot.at, slot.again_at)
+        known.window.reach(slot.incarnation, slot.sequence, at - known.skew)
+        known.reached[slot.incarnation, slot.sequence][slot.source, slot.node_names[0]] = (slot.facts, slot.numbers)
 
-    def judge(self, doc: ReportDoc, digest: bytes) -> Copy:
+    def judge(self, doc: ReportDoc, digest: bytes, rounds: Sequence[HeardDoc], facts: Sequence[bytes]) -> Copy:
         """What this report is."""
         known = self._known.get(doc.reporter)
-        return Copy.NEW if known is None else known.window.judge(doc.incarnation, doc.sequence, digest)
+        if known is None:
+            return Copy.NEW
+        copy = known.window.judge(doc.incarnation, doc.sequence, digest, made(rounds))
+        if copy is Copy.UNTOLD and (said := known.reached.get((doc.incarnation, doc.sequence))):
+            told = {(each.source, doc.node.name): (digest, each.numbers) for each, digest in zip(rounds, facts, strict=True)}
+            return Copy.SAME if said.items() <= told.items() and not doc.events else Copy.OTHER
+        return copy
 
-    def take(self, doc: ReportDoc, digest: bytes, skew: float, now: float, *, alone: bool) -> Reporter | None:
+    def take(self, doc: ReportDoc, digest: bytes, rounds: Sequence[HeardDoc], skew: float, now: float, *, alone: bool) -> Reporter | None:
         """Takes the report in. Returns the reporter's row when it must be kept; None when its sources' rows (``alone``) say all there is to know."""
         known = self._known.setdefault(doc.reporter, Known())
         new = (doc.agent_version, doc.boot_id, doc.node.name) != (known.agent_version, known.boot_id, known.node) or abs(skew - known.skew) > 1.0
-        keep = new or not alone or doc.agent is not None or not known.window.follows(doc.incarnation, doc.sequence)
-        known.window.add(doc.incarnation, doc.sequence, digest)
+        keep = new or not alone or doc.agent is not None or bool(doc.events) or not known.window.follows(doc.incarnation, doc.sequence)
+        known.window.add(doc.incarnation, doc.sequence, digest, made(rounds, right=not skew))
+        known.reached.clear()
         if not keep:
             return None
         known.skew, known.agent_version, known.boot_id, known.node = skew, doc.agent_version, doc.boot_id, doc.node.name
@@ -89,3 +109,18 @@ def told(doc: ReportDoc, rounds: Sequence[HeardDoc], facts: Sequence[bytes]) -> 
         said.update(repr(each.observed_at).encode())
     said.update(_pack.encode((doc.node, doc.events)))
     return said.digest()
+
+
+def made(rounds: Sequence[HeardDoc], *, right: bool = True) -> Made | None:
+    """When a report was made, by its rounds; None for one without: it does nothing when it comes again that it did not do before."""
+    if not rounds:
+        return None
+    wall, mono, boot = max(each.observed_at for each in rounds), max(each.observed_mono for each in rounds), rounds[0].boot_id
+    if not boot or not math.isfinite(mono) or any(each.boot_id != boot for each in rounds):
+        return Made(wall, right=right)
+    return Made(wall, hashlib.blake2b(boot.encode("utf-8", "backslashreplace"), digest_size=SIZE).digest(), mono, right)
+
+
+def refusal(copy: Copy, doc: ReportDoc) -> str:
+    """Why a report is not taken, and what to do."""
+    return f"{doc.reporter}: number {doc.sequence} of {doc.incarnation} {_WHY[copy]}"

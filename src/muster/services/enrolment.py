@@ -7,11 +7,12 @@ Every change is one transaction with its entry in the audit; what cannot be audi
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from muster.domain.decide.sight import sees
 from muster.domain.model.access import Reach, Scope, Speaker
 from muster.domain.model.errors import Ambiguous, Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
 from muster.domain.model.names import PLACEHOLDERS
@@ -19,8 +20,9 @@ from muster.services import enrolment_rules as rules
 from muster.services import enrolment_tokens as tokens
 from muster.services.enrolment_access import LIFE, Roster
 from muster.services.enrolment_denials import Denials, plain
+from muster.services.enrolment_moves import Moves, known, moved
 from muster.services.enrolment_proof import Asked, Doubles, Freshness, opened, proven
-from muster.services.enrolment_scope import Keys, keys_of, listed, own_scope, scope_doc
+from muster.services.enrolment_scope import WORDS, Keys, keys_of, listed, scope_doc
 from muster.spi.access import Where
 from muster.spi.enrolment import Deed, EnrolmentRows, EnrolmentStore, JoinToken, Member, Signer
 from muster.wire.enrol import Enrolled, EnrolRequest, LeaveRequest, RenewRequest, Signed, Token, TokenRequest
@@ -43,15 +45,19 @@ class Enrolment:
         dice: Callable[[int], bytes],
         placeholders: Iterable[str] = PLACEHOLDERS,
         address: Callable[[], str] = str,
+        sights: Callable[[float], Iterable[Sequence[str]]] = lambda _: (),
     ) -> None:
         self._store = store
         self._authority = authority
         self._dice = dice
         self._address = address
+        self._sights = sights
         self._placeholders = frozenset(placeholders)
         self._turn = threading.Lock()
         self._fresh = Freshness(fingerprint, now)
         self._doubles = Doubles(2 * LIFE)
+        self._moves = Moves()
+        self._now = now
         self.roster = Roster(store, signer)
         self.denials = Denials(store)
 
@@ -63,6 +69,9 @@ class Enrolment:
         """This server writes from now on, perhaps in the place of another: proofs of before may have been used there, and what it changed is learnt."""
         self._fresh.since = now
         self.roster.refresh(now)
+        self.roster.others.clear()
+        for reporter, (name, machine, system) in self._store.told():
+            self.roster.hear(reporter, name, keys_of(NodeDoc(name=name, machine_id=machine, system=system), self._placeholders))
 
     def where(self) -> Where:
         """Where reporters join."""
@@ -85,13 +94,15 @@ class Enrolment:
         keys = keys_of(told.node, self._placeholders)
         token = rows.token(tokens.digest(told.token))
         kin = rows.kin(told.public_key, keys.name, keys.machine, keys.system)
-        found = rules.admit(told, keys, token, kin, now, lambda name: rows.member(name) is not None)
+        found = rules.admit(told, keys, token, kin, now, lambda name: rows.member(name) is not None, self.roster.unlike)
         if found.way is rules.Way.AGAIN:
             return found
         if not rows.spend(found.member.token, now):
             raise NotAllowed(f"join token {found.member.token} is used up", hint="somebody else was faster: `muster agent list` shows who")
         rows.put(found.member)
         detail = {"token": found.member.token, "way": found.way.value, "scope": scope_doc(found.member.scope), "machine_id": told.node.machine_id, "peer": peer}
+        if beside := sorted({each.reporter for each in self.roster.others.of(keys)})[:5]:
+            detail["also_told_by"] = beside
         rows.audit(_deed(now, found.member.reporter, "reporter.enrol", found.member, detail))
         return found
 
@@ -114,6 +125,8 @@ class Enrolment:
                 member = self._doubled(member, now, peer)
             elif (keys.name, keys.system) != (member.name_key, member.system_key):
                 member = self._moved(member, told.node, keys, now)
+                if keys.system and member.system_key and keys.system != member.system_key and (why := self._moves.wait(member, Keys("", "", keys.system), now)):
+                    raise Conflict(f"{member.reporter}: {why}", hint=f"if that is so: `muster agent reenrol {member.name}` lets the node join once more")
         text, until = self.roster.issue(member, now)
         return Token(token=text, until=until, now=now, schema=SCHEMA)
 
@@ -143,22 +156,23 @@ class Enrolment:
         return found
 
     def _moved(self, member: Member, node: NodeDoc, keys: Keys, now: float) -> Member:
-        """The member by its node's new name or in its new chassis, as far as they are nobody else's."""
+        """The member by its node's new name, in its new chassis, or with an id that it did not have, as far as they are nobody else's."""
         if member.scope.reach is not Reach.NODE:
             return member
+        own = known(member)
+        free = [key if key != mine and not (key and self.roster.holder(kind, key, keys, own, member.reporter)) else "" for kind, key, mine in _each(keys, own)]
+        new = Keys(free[0], "" if own.machine else free[1], free[2])
+        stays = self._moves.wait(member, Keys(new.name, "", ""), now) or self._crosses(member, node if new.name else None, now)
+        new = Keys("" if stays else new.name, new.machine, new.system)
+        new = Keys(new.name, new.machine, "" if self._moves.wait(member, Keys("", "", new.system), now) else new.system)
+        if not any(new):
+            return member
         with self._store.change() as rows:
-            found = rows.member(member.reporter) or member
-            others = [each for each in rows.kin(b"", keys.name, keys.machine, keys.system) if each.reporter != member.reporter]
-            if keys.name and keys.name != found.name_key and not any(each.name_key == keys.name for each in others):
-                found = replace(found, name=node.name, name_key=keys.name)
-            if keys.system and keys.system != found.system_key and not any(each.system_key == keys.system for each in others):
-                found = replace(found, system=node.system, system_key=keys.system)
-            if found == member:
-                return member
-            if found.machine_key:
-                found = replace(found, scope=own_scope(Keys(found.name_key, found.machine_key, ""), found.scope.cluster))
+            was = rows.member(member.reporter) or member
+            found = moved(was, node, new)
             rows.put(found)
-            rows.audit(_deed(now, found.reporter, "reporter.move", found, {"was": member.name, "system": found.system}))
+            rows.audit(_deed(now, found.reporter, "reporter.move", found, {"was": was.name, "name": found.name, "system": found.system}))
+        self._moves.note(was, new, now)
         self.roster.put([found])
         return found
 
@@ -188,6 +202,7 @@ class Enrolment:
 
     def speaker(self, token: str, now: float) -> Speaker:
         """Whose access token this is; one look-up when it was seen before. Raises NotAllowed: unknown, ended or revoked."""
+        self._now = now
         try:
             return self.roster.speaker(token, now)
         except NotAllowed as error:
@@ -195,14 +210,53 @@ class Enrolment:
             raise
 
     def check(self, speaker: Speaker, reporter: str, node: NodeDoc, cluster: str = "") -> None:
-        """Raises NotAllowed when a report under this name, of this node, is not the speaker's to make."""
+        """Raises NotAllowed when a report under this name, of this node, is not the speaker's to make. What is new of its own node is taken note of."""
         if reporter == speaker.reporter and self.roster.within(speaker, node, cluster):
             return
+        keys = keys_of(node, self._placeholders)
         why = f"it is {speaker.reporter}, and the report is in the name of {plain(reporter)}" if reporter != speaker.reporter else ""
-        why = why or self.roster.beyond(speaker, node, keys_of(node, self._placeholders), cluster)
+        why = why or self.roster.beyond(speaker, keys, cluster)
+        hint = f"a reporter speaks for the nodes it joined for alone; `muster agent reenrol {plain(speaker.reporter)}` lets one that changed join once more"
+        if not why and (why := self._anew(speaker, node, keys)):
+            hint = f"if that is so: `muster agent reenrol {plain(speaker.reporter)}` lets the node join once more"
         if why:
             self.denials.note("reporter.report", f"{speaker.reporter} on {node.name}", why, "")
-            raise NotAllowed(f"{speaker.reporter} may not report {plain(node.name)}: {why}", hint="a reporter speaks for the nodes it joined for alone")
+            raise NotAllowed(f"{speaker.reporter} may not report {plain(node.name)}: {why}", hint=hint)
+        self.roster.fine(speaker, node, keys, cluster)
+
+    def _anew(self, speaker: Speaker, node: NodeDoc, keys: Keys) -> str:
+        """Takes note of a new name of a node that speaks for itself, or of an id that it did not have. Returns why it may not have it now."""
+        member = self.roster.member(speaker.reporter)
+        if member is None or member.scope.reach is not Reach.NODE:
+            return ""
+        own = known(member)
+        name = keys.name if keys.name != own.name and ("name", keys.name) not in member.scope.former else ""
+        new = Keys(name, "" if own.machine else keys.machine, "" if own.system else keys.system)
+        if not any(new):
+            return ""
+        if why := self._moves.wait(member, new, self._now) or self._crosses(member, node if name else None, self._now):
+            return why
+        self._moved(member, node, Keys(name or own.name, new.machine or own.machine, new.system or own.system), self._now)
+        return ""
+
+    def _crosses(self, member: Member, node: NodeDoc | None, now: float) -> str:
+        """Why a node may not be renamed by its own word: users who see some nodes would see it then and did not before, or the other way about."""
+        if node is not None and any(sees(each, member.name) != sees(each, node.name) for each in self._sights(now)):
+            return f"as {plain(node.name)} other users would see it than do as {member.name}"
+        return ""
+
+    def at_home(self, reporter: str) -> None:
+        """Raises NotAllowed when a program of the server's own machine, that shows no token, reports in the name of one who joined."""
+        member = self.roster.member(reporter)
+        if member is None or rules.left(member):
+            return
+        why = "it joined, and reports with its token"
+        self.denials.note("reporter.report", reporter, why, "this machine")
+        raise NotAllowed(f"{plain(reporter)} may not report here: {why}", hint="start the agent without --server; `muster agent status` shows where to")
+
+    def heard(self, reporter: str, node: NodeDoc) -> None:
+        """Takes note of the node of which a program of the server's own machine told: it is nobody else's for that."""
+        self.roster.hear(reporter, node.name, keys_of(node, self._placeholders))
 
     def tick(self, now: float) -> None:
         """Writes into the audit what was refused since. To be called every few seconds, by the process that writes."""
@@ -307,3 +361,8 @@ def _there(rows: EnrolmentRows, reporter: str) -> Member:
 
 def _deed(now: float, by: str, what: str, member: Member, detail: Mapping[str, Any]) -> Deed:
     return Deed(at=now, by=by, what=what, target=member.reporter, result="done", detail={**detail, "generation": member.generation})
+
+
+def _each(keys: Keys, own: Keys) -> list[tuple[str, str, str]]:
+    """Kind, the name told and the one known."""
+    return [(kind, key, mine) for kind, key, mine in zip(WORDS, keys, own, strict=True)]

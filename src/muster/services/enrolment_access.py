@@ -8,7 +8,10 @@ from collections.abc import Iterable
 
 from muster.domain.model.access import Reach, Speaker
 from muster.domain.model.errors import NotAllowed, Unavailable
-from muster.services.enrolment_scope import Keys, beyond
+from muster.services.enrolment_moves import known
+from muster.services.enrolment_others import Others, Telling
+from muster.services.enrolment_rules import left
+from muster.services.enrolment_scope import WORDS, Keys, beyond
 from muster.spi.enrolment import EnrolmentStore, Member, Signer
 from muster.wire.report import NodeDoc
 
@@ -19,6 +22,8 @@ LOOK = 1.0
 AUDIENCE = "muster"
 MOST_SEEN = 100_000
 """Access tokens that are known by heart; beyond that those that ended are forgotten."""
+AGENT = "agent@"
+"""How agents call themselves, joined or not."""
 _ASK = "the agent asks for another by itself; if it goes on, `muster agent status` on the node says more"
 
 
@@ -31,6 +36,7 @@ class Roster:
         self._turn = threading.Lock()
         self._version = 0
         self._looked = float("-inf")
+        self.others = Others()
         self._members: dict[str, Member] = {}
         self._holders: dict[tuple[str, str], dict[str, str]] = {}
         self._seen: dict[str, Speaker] = {}
@@ -110,14 +116,18 @@ class Roster:
                 self._index(old, there=False)
             self._members[member.reporter] = member
             self._index(member, there=True)
+            if member.scope.reach is Reach.NODE:
+                self.others.forget(member.reporter)
 
     def _index(self, member: Member, *, there: bool) -> None:
-        if member.scope.reach is not Reach.NODE or member.revoked_at is not None:
+        """A node keeps its names also when it was revoked: they are nobody else's for that. What left by itself lets them go."""
+        if member.scope.reach is not Reach.NODE or left(member):
             return
-        for kind, key in (("name", member.name_key), ("machine", member.machine_key), ("system", member.system_key)):
-            if key and there:
+        former = [("former", key) for kind, key in member.scope.former if kind == "name"]
+        for kind, key in (*known(member).told(), *former):
+            if there:
                 self._holders.setdefault((kind, key), {})[member.reporter] = member.name
-            elif key:
+            else:
                 holders = self._holders.get((kind, key), {})
                 holders.pop(member.reporter, None)
                 if not holders:
@@ -136,22 +146,57 @@ class Roster:
         """True when the speaker spoke of this node before, and nothing has changed since."""
         return self._fine.get(speaker.reporter) == (node, cluster)
 
-    def beyond(self, speaker: Speaker, node: NodeDoc, keys: Keys, cluster: str) -> str:
+    def fine(self, speaker: Speaker, node: NodeDoc, keys: Keys, cluster: str) -> None:
+        """The speaker may speak of the node, until something changes. Who does not speak for one node is remembered by what it tells."""
+        if speaker.scope.reach is not Reach.NODE:
+            self.hear(speaker.reporter, node.name, keys)
+        self._fine[speaker.reporter] = (node, cluster)
+
+    def hear(self, reporter: str, name: str, keys: Keys) -> None:
+        """Takes note of what a reporter calls a node that it did not join for."""
+        member = self._members.get(reporter)
+        if member is not None and member.scope.reach is Reach.NODE and not left(member):
+            return
+        if self.others.hear(Telling(reporter, name, keys, agent=reporter.startswith(AGENT))):
+            self._fine = {}
+
+    def beyond(self, speaker: Speaker, node: Keys, cluster: str) -> str:
         """Why the speaker may not speak of the node; empty when it may."""
-        fine = self._fine
-        why = self._beyond(speaker, keys, cluster)
-        if not why:
-            fine[speaker.reporter] = (node, cluster)
-        return why
-
-    def _beyond(self, speaker: Speaker, node: Keys, cluster: str) -> str:
         member = self._members.get(speaker.reporter)
-        own = Keys(member.name_key, member.machine_key, member.system_key) if member else Keys("", "", "")
+        if member is None or member.scope.reach is not Reach.NODE:
+            return beyond(speaker.scope, node, Keys("", "", ""), lambda kind, key: self._member_of(kind, key, speaker.reporter), cluster)
+        own = known(member)
+        return beyond(member.scope, node, own, lambda kind, key: self.holder(kind, key, node, own, member.reporter), cluster)
 
-        def holder(kind: str, key: str) -> str:
-            others = self._holders.get((kind, key))
-            if not others:
-                return ""
-            return next((name for reporter, name in tuple(others.items()) if reporter != speaker.reporter), "")
+    def _member_of(self, kind: str, key: str, but: str) -> str:
+        return next((name for reporter, name in tuple(self._holders.get((kind, key), {}).items()) if reporter != but), "")
 
-        return beyond(speaker.scope, node, own, holder, cluster)
+    def holder(self, kind: str, key: str, node: Keys, own: Keys, reporter: str) -> str:
+        """Whose name it is, but the reporter's own, that is known by ``own`` and now calls itself ``node``; empty for nobody's."""
+        return self._member_of(kind, key, reporter) or self._formerly(kind, key, node, reporter) or self.others.holder(kind, key, own, reporter)
+
+    def _formerly(self, kind: str, key: str, node: Keys, but: str) -> str:
+        """Who was called so before, and cannot be told apart from a node of these names by an id."""
+        if kind != "name":
+            return ""
+        for reporter in tuple(self._holders.get(("former", key), {})):
+            member = self._members.get(reporter)
+            if member is not None and reporter != but and not known(member).apart(node):
+                return f"{member.name}, which was called so before"
+        return ""
+
+    def unlike(self, keys: Keys) -> str:
+        """Why a node that joins by a token for any node may not have these names; empty when it may.
+
+        Who has joined is not looked at. A node of which only collectors tell gets its agent so. One that has an agent is joined by itself alone.
+        """
+        if why := self.others.unlike(keys) or self._formerly("name", keys.name, keys, ""):
+            return why if why.startswith("its ") else f"its name is that of {why}"
+        for each in self.others.of(keys):
+            if each.agent or each.keys.name != keys.name:
+                continue
+            for kind, key in each.keys.told():
+                for reporter in tuple(self._holders.get((kind, key), {})):
+                    if not known(self._members[reporter]).apart(keys):
+                        return f"its name is that by which {each.reporter} tells of {self._members[reporter].name} ({WORDS[kind]} {key})"
+        return ""

@@ -9,9 +9,11 @@ from enum import StrEnum
 
 from muster.domain.model.access import Reach, Scope
 from muster.domain.model.errors import Conflict, InputError, NotAllowed
+from muster.services.enrolment_moves import kept
 from muster.services.enrolment_scope import LONGEST, Keys, own_scope
 from muster.spi.enrolment import JoinToken, Member
 from muster.wire.enrol import EnrolRequest
+from muster.wire.naming import readable
 from muster.wire.report import NodeDoc
 
 _ROLES = {Reach.NODE: "agent", Reach.LIST: "collector", Reach.CLUSTER: "controller"}
@@ -39,9 +41,17 @@ class Admission:
 
 
 def admit(
-    asked: EnrolRequest, keys: Keys, token: JoinToken | None, kin: Sequence[Member], now: float, taken: Callable[[str], bool] = lambda _: False
+    asked: EnrolRequest,
+    keys: Keys,
+    token: JoinToken | None,
+    kin: Sequence[Member],
+    now: float,
+    taken: Callable[[str], bool] = lambda _: False,
+    unlike: Callable[[Keys], str] = lambda _: "",
 ) -> Admission:
     """Lets in or refuses. ``kin`` are the members that have the key or one of the names; ``taken`` knows every reporter's name.
+
+    ``unlike`` says why a node of these names is not one of which others tell that have not joined; where an operator named the node it is not asked.
 
     Raises NotAllowed for what the token does not allow, Conflict where the key or a name is another's, InputError for a request that makes no sense.
     """
@@ -57,6 +67,8 @@ def admit(
     vouched = bool(token.scope.nodes)
     rivals = [each for each in kin if each.scope.reach is reach and _of_same_name(each, keys, vouched=vouched)]
     before = _replaceable(rivals, asked, keys, now) if rivals else None
+    if reach is Reach.NODE and not vouched and before is None and (why := unlike(keys)):
+        raise Conflict(why, hint=f"if it is that node: `muster agent token create --node {asked.node.name}` gives a token for it")
     generation = before.generation + 1 if before else 1
     member = Member(
         reporter=before.reporter if before else _name(reach, asked, taken),
@@ -74,14 +86,14 @@ def admit(
         keyed_at=now,
         agent_version="".join(sign for sign in asked.agent_version[:LONGEST] if sign.isprintable()),
     )
-    return Admission(way=Way.REPLACED if before else Way.NEW, member=member, before=before)
+    return Admission(way=Way.REPLACED if before else Way.NEW, member=kept(member, before), before=before)
 
 
 def sensible(node: NodeDoc, keys: Keys) -> None:
     """Raises InputError for a node whose names are none."""
-    words = (node.name, node.machine_id, node.system)
-    if not keys.name or any(len(each) > LONGEST or not each.isprintable() for each in words):
+    if not keys.name:
         raise InputError("the node has no name that can be used", hint="set its host name (hostnamectl set-hostname NAME)")
+    readable(node)
 
 
 def _asked_for(asked: EnrolRequest) -> Reach:

@@ -29,6 +29,16 @@ class Keys:
         """Name, machine, system."""
         return iter((self.name, self.machine, self.system))
 
+    def told(self) -> list[tuple[str, str]]:
+        """Those that there are, each with its kind."""
+        return [(kind, key) for kind, key in zip(WORDS, self, strict=True) if key]
+
+    def apart(self, other: Keys) -> bool:
+        """True when the strongest id that both have says that they are two machines."""
+        if self.system and other.system:
+            return self.system != other.system
+        return bool(self.machine and other.machine) and self.machine != other.machine
+
 
 def keys_of(node: NodeDoc, placeholders: Iterable[str] = PLACEHOLDERS) -> Keys:
     """The keys of a node's own words; ``placeholders`` name nothing."""
@@ -64,20 +74,33 @@ def scope_from(told: Mapping[str, Any]) -> Scope:
 def beyond(scope: Scope, node: Keys, own: Keys, holder: Callable[[str, str], str], cluster: str = "") -> str:
     """Why a reporter of this scope may not speak of ``node``; empty when it may.
 
-    ``own`` are the names with which it joined. ``holder(kind, key)`` gives the node (by its name) of another reporter that has this name, empty for none:
-    a node is found by each of its names, so all of them must be free or its own.
+    ``own`` are the names by which it is known. ``holder(kind, key)`` gives the node of another reporter that has this name, empty for none:
+    a node is found by each of its names, so all of them must be free or its own. Who speaks for itself is one node, whatever it says: another name is
+    a rename only of the machine that is known, another chassis is none of its, and an id that it did not have is told once.
     """
     if scope.reach is Reach.CLUSTER:
         return "" if scope.cluster and cluster == scope.cluster else f"it speaks for cluster {scope.cluster}, not for {cluster or 'one that is not named'}"
     if node.name not in scope.nodes and node.machine not in scope.nodes:
         return "it is not among the nodes that it speaks for"
     if scope.reach is Reach.LIST:
-        return ""
+        return _listed(scope, node, holder)
     if own.machine and node.machine and node.machine != own.machine:
         return "it is another machine than the one that joined"
-    for kind, key, mine in (("name", node.name, own.name), ("machine", node.machine, own.machine), ("system", node.system, own.system)):
-        if key and key != mine and (other := holder(kind, key)):
+    for (kind, key), mine in zip(node.told(), (mine for mine, there in zip(own, node, strict=True) if there), strict=True):
+        if key != mine and (other := holder(kind, key)):
             return f"its {WORDS[kind]} is that of {other}"
+    systems = {own.system, *(key for kind, key in scope.former if kind == "system")}
+    if own.system and node.system and node.system not in systems:
+        return "its chassis id is another than the one by which it is known"
+    if (own.machine or own.system) and not (node.machine and own.machine) and not (node.system and own.system):
+        return "it tells neither the machine id nor the chassis id by which it is known"
+    return ""
+
+
+def _listed(scope: Scope, node: Keys, holder: Callable[[str, str], str]) -> str:
+    """A machine that joined for itself is spoken of by who has it on the list. (A chassis is found by both: its controller may go by another name.)"""
+    if node.machine and node.machine not in scope.nodes and (other := holder("machine", node.machine)) and canonical(NameKind.HOSTNAME, other) != node.name:
+        return f"its machine id is that of {other}"
     return ""
 
 

@@ -11,19 +11,18 @@ from muster.domain.decide.merge import Region, Roll, known_names, merge
 from muster.domain.decide.merge.state import Site
 from muster.domain.model.policy import Policy
 from muster.services.journal import entry
-from muster.services.windows import SIZE, Window
+from muster.services.lives import UNKNOWN
+from muster.services.windows import Window
 from muster.spi.store import Batch, Loaded, Reporter, Said
 
 _SITE = msgspec.msgpack.Decoder(Site)
-_UNKNOWN = bytes(SIZE)
 
 
 def placed(loaded: Loaded, policy: Policy, now: float) -> Batch | None:
     """What brings such a store up to date; None for one that is."""
     words = sorted((said for said in loaded.said if not said.region), key=lambda said: said.order)
     base = {part: state for part, state in loaded.base.items() if part not in loaded.due}
-    received = {r.reporter for r in loaded.received} - {r.reporter for r in loaded.reporters}
-    if not (words or base or received):
+    if not (words or base or loaded.received):
         return None
     unfolded = replace(policy, late_listings=2**31)
     roll = Roll()
@@ -67,11 +66,9 @@ def _batch(loaded: Loaded, words: list[Said], where: dict[int, str], roll: Roll,
 
 def _reporters(loaded: Loaded, now: float) -> tuple[Reporter, ...]:
     """Reporters by the keys of their reports; what these said is not remembered in the new form."""
-    known = {each.reporter for each in loaded.reporters}
     windows: dict[str, Window] = {}
     for each in loaded.received:
-        if each.reporter not in known:
-            windows.setdefault(each.reporter, Window()).add(each.incarnation, each.sequence, _UNKNOWN)
+        windows.setdefault(each.reporter, Window()).add(each.incarnation, each.sequence, UNKNOWN)
     return tuple(
         Reporter(reporter=name, incarnation=window.incarnation, high=window.high, recent=window.packed(), received_at=now) for name, window in windows.items()
     )

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +17,8 @@ from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, Find
 
 STRETCH = 500
 """Rows that are read at once while those in sight are looked for."""
+NODE = re.compile(r"n-[0-9a-f]{8,64}")
+"""Our ids of nodes."""
 MOST_AUDIT = 10_000
 """Entries of the audit among which those in sight are looked for."""
 
@@ -97,11 +101,11 @@ class Limited:
         return [source for source in self._reader.sources(nodes) if source.node in self._nodes]
 
     def changes(self, subject: str | None = None, after: int = 0, limit: int = 500, at: float | None = None, **more: Any) -> list[ChangeRow]:
-        """History of what is in sight. Reads on while nothing of a stretch is."""
+        """History of what is in sight, without nodes that are not: a card may have come from one. Reads on while nothing of a stretch is."""
         if subject is not None and not self._about([subject]):
             return []
         while found := self._reader.changes(subject, after, max(limit, STRETCH), at, **more):
-            here = [row for row in found if self._about([row.change.subject])]
+            here = [self._without_others(row) for row in found if self._about([row.change.subject])]
             if here:
                 return here[:limit]
             if more.get("newest"):
@@ -109,6 +113,14 @@ class Limited:
             else:
                 after = found[-1].number
         return []
+
+    def _without_others(self, row: ChangeRow) -> ChangeRow:
+        """The entry, in which ids of nodes out of sight are empty."""
+        detail = {key: "" if self._hidden(value) else value for key, value in row.change.detail.items()}
+        return row if detail == row.change.detail else replace(row, change=replace(row.change, detail=detail))
+
+    def _hidden(self, value: Any) -> bool:
+        return isinstance(value, str) and value not in self._nodes and NODE.fullmatch(value) is not None
 
     def news(self, after: int, limit: int = 500) -> list[News]:
         """What became of findings on what is in sight. Reads on while nothing of a stretch is."""
@@ -160,6 +172,14 @@ class Limited:
     def audit(self, limit: int = 500) -> list[Mapping[str, Any]]:
         """Acts on what is in sight."""
         return [row for row in self._reader.audit(MOST_AUDIT) if self._act(row)][:limit]
+
+    def audited(self, limit: int = 500, before: int | None = None) -> list[tuple[int, Mapping[str, Any]]]:
+        """Acts on what is in sight, with their numbers in the log."""
+        here: list[tuple[int, Mapping[str, Any]]] = []
+        while len(here) < limit and (found := self._reader.audited(max(limit, STRETCH), before)):
+            here += [each for each in found if self._act(each[1])]
+            before = found[-1][0]
+        return here[:limit]
 
     def _act(self, row: Mapping[str, Any]) -> bool:
         node = str(row.get("node") or "")

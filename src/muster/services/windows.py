@@ -1,136 +1,135 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which reports of a reporter were taken: by ranges of its numbers, and for the last of them by what they said, so that a second copy is known."""
+"""Which reports of a reporter were taken, so that none is taken twice: by ranges of its numbers, for the last of them by what they said, and for lives
+that are no longer remembered by when their reports were made.
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
+import hashlib
 from enum import Enum
 
 import msgspec
 
-RECENT = 64
-"""So many last numbers are held against what they said; older ones are known by their number alone."""
-INCARNATIONS = 8
-"""So many lives of a reporter are remembered."""
-SIZE = 8
-"""Bytes of a digest."""
-_NOTHING = bytes(SIZE)
+from muster.services.lives import SIZE, UNKNOWN, Life, Made, Past
+
+FULL = 8
+"""So many lives of a reporter are remembered with what their last numbers said."""
+FORMER = 56
+"""So many lives before those by their numbers alone."""
+LONGEST = 64
+"""Characters of a life's name that are kept; a longer one goes by its digest."""
 
 
 class Copy(Enum):
-    """What a number is: new, taken before with the same words, or taken before with other words."""
+    """What a number is: new; taken before with the same words, or with other words; or it cannot be known any more.
+
+    ``UNTOLD``: taken before, and what it said is not remembered. ``FORGOTTEN``: of a life that is not remembered, and made in the time of such lives.
+    """
 
     NEW = "new"
     SAME = "same"
     OTHER = "other"
+    UNTOLD = "untold"
+    FORGOTTEN = "forgotten"
 
 
-@dataclass(slots=True)
-class Life:
-    """One incarnation: ranges of numbers taken, both ends in them, in order; and digests of the last ones by number modulo RECENT."""
+class _Kept(msgspec.Struct):
+    """`Window` as it is kept. Before, it was a list of (name, ranges, digests)."""
 
-    ranges: list[list[int]] = field(default_factory=list)
-    digests: bytearray = field(default_factory=lambda: bytearray(RECENT * SIZE))
+    lives: list[tuple[str, Life]]
+    former: list[tuple[bytes, Life]] = []
+    past: Past = msgspec.field(default_factory=Past)
 
-    @property
-    def high(self) -> int:
-        """The greatest number taken; -1 before the first."""
-        return self.ranges[-1][1] if self.ranges else -1
 
-    def has(self, sequence: int) -> bool:
-        """True when it was taken."""
-        return any(low <= sequence <= high for low, high in reversed(self.ranges))
-
-    def digest(self, sequence: int) -> bytes:
-        """What it said; zeros when that is not remembered."""
-        if sequence <= self.high - RECENT:
-            return _NOTHING
-        at = sequence % RECENT * SIZE
-        return bytes(self.digests[at : at + SIZE])
-
-    def add(self, sequence: int, digest: bytes) -> None:
-        """Takes a number in."""
-        before = self.high
-        if sequence > before:
-            for passed in range(max(before + 1, sequence - RECENT + 1), sequence):
-                self.digests[passed % RECENT * SIZE : passed % RECENT * SIZE + SIZE] = _NOTHING
-        if sequence > self.high - RECENT:
-            at = sequence % RECENT * SIZE
-            self.digests[at : at + SIZE] = digest
-        self._range(sequence)
-
-    def reach(self, sequence: int) -> None:
-        """Takes every number up to ``sequence`` as taken: they came one after the other, and what they said is not remembered."""
-        while self.high < sequence:
-            self.add(self.high + 1 if self.ranges else sequence, _NOTHING)
-
-    def _range(self, sequence: int) -> None:
-        for place, (low, high) in reversed(list(enumerate(self.ranges))):
-            if low <= sequence <= high:
-                return
-            if sequence == high + 1:
-                self.ranges[place][1] = sequence
-                self._close_gap(place)
-                return
-            if sequence > high:
-                self.ranges.insert(place + 1, [sequence, sequence])
-                self._close_gap(place + 1)
-                return
-        self.ranges.insert(0, [sequence, sequence])
-        self._close_gap(0)
-
-    def _close_gap(self, place: int) -> None:
-        if place + 1 < len(self.ranges) and self.ranges[place][1] + 1 == self.ranges[place + 1][0]:
-            self.ranges[place][1] = self.ranges.pop(place + 1)[1]
+_unpack = msgspec.msgpack.Decoder(_Kept | list[tuple[str, list[list[int]], bytes]])
+_pack = msgspec.msgpack.Encoder()
 
 
 class Window:
     """The reports of one reporter. ``told`` is its packed form as the store keeps it; empty for a reporter that never spoke."""
 
-    __slots__ = ("lives",)
+    __slots__ = ("former", "lives", "past")
 
     def __init__(self, told: bytes = b"") -> None:
-        self.lives: OrderedDict[str, Life] = OrderedDict()
-        if told:
-            for name, ranges, digests in msgspec.msgpack.decode(told, type=list[tuple[str, list[list[int]], bytes]]):
-                self.lives[name] = Life(ranges=ranges, digests=bytearray(digests))
+        self.lives: dict[str, Life] = {}
+        """By name, the one that began to speak last at the end."""
+        self.former: dict[bytes, Life] = {}
+        """By the digest of the name, the one that spoke last at the end."""
+        self.past = Past()
+        if not told:
+            return
+        kept = _unpack.decode(told)
+        if isinstance(kept, _Kept):
+            self.lives, self.former, self.past = dict(kept.lives), dict(kept.former), kept.past
+        else:
+            self.lives = {name: Life(ranges=ranges, digests=bytearray(digests)) for name, ranges, digests in kept}
 
     @property
     def incarnation(self) -> str:
-        """The life that spoke last; empty before the first."""
+        """The life that began to speak last; empty before the first."""
         return next(reversed(self.lives), "")
 
     @property
     def high(self) -> int:
-        """The greatest number of the life that spoke last; -1 before the first."""
+        """The greatest number of the life that began to speak last; -1 before the first."""
         return self.lives[self.incarnation].high if self.lives else -1
 
-    def judge(self, incarnation: str, sequence: int, digest: bytes) -> Copy:
-        """What a report of this number is."""
-        life = self.lives.get(incarnation)
-        if life is None or not life.has(sequence):
-            return Copy.NEW
-        known = life.digest(sequence)
-        return Copy.SAME if known in (digest, _NOTHING) else Copy.OTHER
+    def judge(self, incarnation: str, sequence: int, digest: bytes, made: Made | None = None) -> Copy:
+        """What a report of this number is; ``made`` says when its rounds were, where it has any."""
+        name = _name(incarnation)
+        life = self.lives.get(name) or self.former.get(_short(name))
+        if life is not None and life.has(sequence):
+            known = life.digest(sequence)
+            return Copy.UNTOLD if known == UNKNOWN else Copy.SAME if known == digest else Copy.OTHER
+        if (life is None or not life.whole) and made is not None and self.past.holds(made):
+            return Copy.FORGOTTEN
+        return Copy.NEW
 
     def follows(self, incarnation: str, sequence: int) -> bool:
         """True when it is the next number of the life that spoke last: then the number alone says how far the reporter has come."""
-        return incarnation == self.incarnation and sequence == self.high + 1 and len(self.lives[incarnation].ranges) == 1
+        return _name(incarnation) == self.incarnation and sequence == self.high + 1 and len(self.lives[self.incarnation].ranges) == 1
 
-    def add(self, incarnation: str, sequence: int, digest: bytes) -> None:
+    def add(self, incarnation: str, sequence: int, digest: bytes, made: Made | None = None) -> None:
         """Takes a report in."""
-        life = self.lives.setdefault(incarnation, Life())
+        name = _name(incarnation)
+        life = self._life(name, sequence, made)
+        if made is not None:
+            life.spoke(made, self.past)
         life.add(sequence, digest)
-        while len(self.lives) > INCARNATIONS:
-            self.lives.popitem(last=False)
+        while len(self.lives) > FULL:
+            gone = next(iter(self.lives))
+            self.former[_short(gone)] = self.lives.pop(gone).shortened()
+        while len(self.former) > FORMER:
+            self.past.take(self.former.pop(next(iter(self.former))))
 
-    def reach(self, incarnation: str, sequence: int) -> None:
-        """Brings the window up to a number that a source's row tells."""
-        life = self.lives.get(incarnation)
-        if life is not None:
-            life.reach(sequence)
+    def reach(self, incarnation: str, sequence: int, made: float) -> None:
+        """Brings the window up to a number that a source's row tells, and the wall time of its round by the reporter's clock."""
+        life = self.lives.get(_name(incarnation))
+        if life is not None and sequence > life.high:
+            life.reach(sequence, made)
 
     def packed(self) -> bytes:
         """As the store keeps it."""
-        return msgspec.msgpack.encode([(name, life.ranges, bytes(life.digests)) for name, life in self.lives.items()])
+        return _pack.encode(_Kept(list(self.lives.items()), list(self.former.items()), self.past))
+
+    def _life(self, name: str, sequence: int, made: Made | None) -> Life:
+        """The life of this name among those remembered in full: the one that began last stays last, others stand by when they spoke."""
+        newest = self.incarnation
+        if self.lives and name == newest:
+            return self.lives[name]
+        life = self.lives.pop(name, None) or self.former.pop(_short(name), None)
+        if life is None:
+            # One that begins with its first number, made after all that is forgotten, cannot be one of those.
+            self.lives[name] = life = Life(whole=not self.past or (sequence <= 1 and made is not None))
+            return life
+        self.lives[name] = life.full()
+        self.lives[newest] = self.lives.pop(newest)
+        return life
+
+
+def _name(incarnation: str) -> str:
+    return incarnation if len(incarnation) <= LONGEST else f"#{_short(incarnation).hex()}"
+
+
+def _short(name: str) -> bytes:
+    return hashlib.blake2b(name.encode("utf-8", "backslashreplace"), digest_size=SIZE).digest()

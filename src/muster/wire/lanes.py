@@ -13,6 +13,8 @@ import msgspec
 
 from muster.domain.model.attributes import ATTRIBUTES, Kind
 from muster.domain.model.errors import InputError
+from muster.wire import bounds
+from muster.wire.mapping import with_newer
 from muster.wire.report import FactsDoc, HeardDoc, ListingDoc, ObservationDoc, ReportDoc
 
 EXACT = 2**53
@@ -23,6 +25,7 @@ _MOVING = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is no
 
 _pack = msgspec.msgpack.Encoder(order="sorted")
 _unpack = msgspec.msgpack.Decoder(FactsDoc)
+_OF_ROW = frozenset(ObservationDoc.__struct_fields__)
 
 
 def part(listing: ListingDoc) -> HeardDoc:
@@ -53,12 +56,27 @@ def _moves(value: Any) -> bool:
     return abs(value) < EXACT if isinstance(value, int) else math.isfinite(value)
 
 
-def facts(heard: HeardDoc) -> FactsDoc:
-    """The facts of a round. Raises InputError when they are none."""
+def facts(heard: HeardDoc, *, bounded: bool = True) -> FactsDoc:
+    """The facts of a round; fields of its rows that only a newer version knows are kept as detail. Raises InputError when they are none, or beyond `bounds`.
+
+    Not ``bounded`` for what is not sent yet.
+    """
     try:
-        return _unpack.decode(heard.facts)
+        told = _unpack.decode(heard.facts)
+        if bounded:
+            bounds.rows(heard.source, told.observations)
+        return told if _pack.encode(told) == heard.facts else _with_newer(told, heard.facts)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as wrong:
         raise InputError(f"round of {heard.source}: its facts do not fit: {wrong}", hint="is the agent of a much newer version? Upgrade the server") from wrong
+
+
+def _with_newer(told: FactsDoc, packed: bytes) -> FactsDoc:
+    rows = list(told.observations)
+    for place, raw in enumerate(msgspec.msgpack.decode(packed)["observations"] if rows else ()):
+        unknown = {str(name): value for name, value in raw.items() if name not in _OF_ROW}
+        if unknown:
+            rows[place] = msgspec.structs.replace(rows[place], vendor=with_newer(rows[place].vendor, unknown))
+    return msgspec.structs.replace(told, observations=rows)
 
 
 def values(heard: HeardDoc) -> tuple[float, ...]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Between the wire and the domain: what an interpretation says as documents of a report, and observations from such documents.
 
-Reporters use the one way, the server the other. What a newer reporter says in words that this version does not know (a level, a kind of name,
-a reason) is passed over, and never read as something else.
+Reporters use the one way, the server the other. What a newer reporter says in words that this version does not know is never read as something else:
+attributes and fields of a row are kept as detail beside the vendor's own (`newer`), other words (a level, a kind of name) are passed over.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from muster.domain.model.attributes import ATTRIBUTES, Kind, Level
 from muster.domain.model.names import Name, NameKind, name
 from muster.domain.model.observation import Event, Interpretation, Observation, Role, Subject
@@ -27,6 +29,10 @@ DEPTH_LIMIT = 16
 """Levels of a vendor's own values that are kept; what lies deeper is told as text."""
 TEXT_LIMIT = 64 * 1024
 """Characters of one text that are kept."""
+NEWER = "newer"
+"""Under this key of a vendor's detail stands what a newer reporter said of the subject in words that this version does not know."""
+NEWER_KEYS, NEWER_TEXT = 32, 200
+"""So many of them are kept of one subject, and so many characters of each."""
 _INT_LIMIT = 2**63
 _LARGEST = 2.0**64
 """No quantity of the dictionary comes near it; sums of such numbers stay finite."""
@@ -92,6 +98,19 @@ def to_observations(doc: ListingDoc) -> tuple[Observation, ...]:
     """The observations of a listing. Sets and tuples come back as lists, as JSON has them."""
     made: dict[str | int, Reading] = {}
     return tuple(told for each in doc.observations if (told := _observation(each, made)) is not None)
+
+
+def to_known(doc: ListingDoc) -> tuple[Observation, ...]:
+    """The observations of a listing as the roll takes them: readings of attributes that this version does not know are kept as detail."""
+    made: dict[str | int, Reading] = {}
+    return tuple(told for each in doc.observations if (told := _observation(_with_known(each), made)) is not None)
+
+
+def _with_known(doc: ObservationDoc) -> ObservationDoc:
+    if doc.readings.keys() <= ATTRIBUTES.keys():
+        return doc
+    vendor = with_newer(doc.vendor, {key: reading for key, reading in doc.readings.items() if key not in ATTRIBUTES})
+    return msgspec.structs.replace(doc, readings={key: reading for key, reading in doc.readings.items() if key in ATTRIBUTES}, vendor=vendor)
 
 
 def _observation(doc: ObservationDoc, made: dict[str | int, Reading]) -> Observation | None:
@@ -201,6 +220,23 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [plain(each, depth + 1) for each in value]
     return clean(value.decode("utf-8", "replace") if isinstance(value, bytes | bytearray) else str(value))
+
+
+def with_newer(vendor: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """A vendor's detail with what a newer reporter told in words of its own: readings and fields, bounded in number and length."""
+    before = vendor.get(NEWER)
+    known = dict(before) if isinstance(before, Mapping) else {}
+    for key in sorted(told)[: max(0, NEWER_KEYS - len(known))]:
+        value = told[key]
+        known[clean(key)[:NEWER_TEXT]] = _short(value["v"] if isinstance(value, Mapping) and value.keys() == {"v"} else value)
+    return {**vendor, NEWER: known}
+
+
+def _short(value: Any) -> Any:
+    made = plain(value)
+    if isinstance(made, str):
+        return made[:NEWER_TEXT]
+    return made if isinstance(made, int | float | None) or len(text := repr(made)) <= NEWER_TEXT else text[:NEWER_TEXT]
 
 
 def clean(text: str) -> str:

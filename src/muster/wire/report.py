@@ -2,7 +2,8 @@
 """The report: one bounded document from a reporter to the server, in msgpack or JSON. Idempotent by (reporter, incarnation, sequence).
 
 Schema 2 parts what should stay the same (facts) from numbers that move, so that a server that heard the same facts before decodes numbers alone.
-Schema 1 has listings whole; both are understood. Unknown keys are passed over; a newer schema adds keys and keeps these.
+Schema 1 has listings whole; both are understood. A newer schema adds keys and keeps these: attributes and fields of a row that are not known are kept as
+detail of its subject (`mapping.with_newer`), others are passed over.
 """
 
 from __future__ import annotations

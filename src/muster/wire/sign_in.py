@@ -86,3 +86,4 @@ class AuditCheck(Struct):
     entries: int
     broken: int | None = None
     why: str = ""
+    head: str = ""

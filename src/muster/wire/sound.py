@@ -9,6 +9,8 @@ import msgspec
 
 from muster.domain.model.errors import InputError
 from muster.domain.model.moments import LATEST
+from muster.wire import bounds
+from muster.wire.naming import readable
 from muster.wire.report import OLDEST, ReportDoc, unpack
 
 
@@ -36,6 +38,8 @@ def sound(report: ReportDoc) -> ReportDoc:
     if wrong is not None:
         raise _no_time(f"round of {wrong}: observed_at")
     _parts(report)
+    readable(report.node)
+    bounds.report(report)
     return report
 
 
