@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -188,7 +189,8 @@ def peer(folder: Path, cadence: float, rounds: int) -> Weight:
     if not python.exists():
         venv.create(PEER_HOME, with_pip=True)
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PEER_PACKAGES], check=True)
-    port = 17461
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     environment = {**os.environ, "LD_LIBRARY_PATH": str(folder / "lib")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [str(PEER_HOME / "bin" / "nvitop-exporter"), "--bind-address", "127.0.0.1", "--port", str(port), "--interval", str(cadence)]

@@ -95,3 +95,14 @@ def test_a_word_keeps_what_is_to_be_found_elsewhere() -> None:
 
     assert found.spoken == {"a", "c"}
     assert found.elsewhere == {"b"}
+
+
+def test_who_speaks_in_the_place_of_one_that_is_not_there() -> None:
+    chains = Chains([LEADER, SECOND, THIRD])
+    words = {LEADER.id: said(Outcome.TOOL_MISSING), SECOND.id: said(Outcome.TOOL_MISSING)}
+
+    assert chains.instead(LEADER.id, words) is None
+    words[THIRD.id] = said(Outcome.NO_DEVICES)
+    assert chains.instead(LEADER.id, words) is None
+    words[THIRD.id] = said(Outcome.PARTIAL)
+    assert (chains.instead(LEADER.id, words), chains.instead(SECOND.id, words), chains.instead(THIRD.id, words)) == (THIRD.id, THIRD.id, None)

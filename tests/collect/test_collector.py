@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 
+import pytest
 from tests.collect.world import Hands, Lines, Told, source
 
 from muster.collect.clock import Clock
@@ -134,3 +135,116 @@ def test_without_a_bus_only_failures_that_say_something_count() -> None:
     assert these.presence.has("x") is None
     assert not these.presence.counts(rounds["x"].source, rounds["x"].told)
     assert these.presence.counts(rounds["y"].source, rounds["y"].told)
+
+
+CHAIN = [source("lib"), source("tool", after="lib", cadence=30), source("files", after="tool", cadence=30)]
+
+
+def told(rounds: Sequence[Round], name: str) -> list[tuple[Outcome, bool, str]]:
+    return [(each.told.outcome, each.standing_by, each.told.detail) for each in rounds if each.source.id == name]
+
+
+def test_a_leader_that_is_not_there_is_absent_once_another_speaks_in_its_place() -> None:
+    reader = Told({"files": b"one"})
+    rounds = list(collector([Lines("acme", CHAIN)], reader).once())
+
+    assert told(rounds, "lib") == [(Outcome.TOOL_MISSING, False, "told to"), (Outcome.TOOL_MISSING, True, "absent, files speaks in its place: told to")]
+    assert told(rounds, "tool")[-1] == (Outcome.TOOL_MISSING, True, "absent, files speaks in its place: told to")
+    assert told(rounds, "files") == [(Outcome.DEVICES, False, "")]
+
+
+def until_told(these: Collector, name: str, *, standing_by: bool) -> Round:
+    """The next round of a source that is told so."""
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        for each in these.step(0.02):
+            if each.source.id == name and each.standing_by is standing_by:
+                return each
+    raise AssertionError(f"{name} was not told")
+
+
+def test_a_leader_that_is_not_there_has_failed_where_nobody_speaks_in_its_place() -> None:
+    reader = Told({"tool": Outcome.NOT_PERMITTED, "files": b""})
+    rounds = list(collector([Lines("acme", CHAIN)], reader).once())
+
+    assert told(rounds, "lib") == [(Outcome.TOOL_MISSING, False, "told to")]
+    assert told(rounds, "tool") == [(Outcome.NOT_PERMITTED, False, "told to")]
+
+
+def test_who_is_absent_is_told_again_when_it_turns_and_not_otherwise() -> None:
+    hands = Hands()
+    reader = Told({"tool": b"one"})
+    these = collector([Lines("acme", CHAIN)], reader, hands.clock())
+    rounds_until(these, 4)
+    hands.pass_(30)
+    assert told(rounds_until(these, 2), "lib") == []
+    hands.pass_(30)
+    assert told(rounds_until(these, 2), "lib") == [(Outcome.TOOL_MISSING, True, "absent, tool speaks in its place: told to")]
+
+    reader.by["tool"] = Outcome.TIMED_OUT
+    hands.pass_(31)
+    assert until_told(these, "lib", standing_by=False).mono == hands.mono
+    reader.by["tool"] = b"one"
+    hands.pass_(31)
+    assert until_told(these, "lib", standing_by=True).mono == hands.mono
+    rounds_until(these, 9)
+    these.forget()
+    assert until_told(these, "lib", standing_by=True).mono == hands.mono
+
+
+def test_a_library_that_was_there_once_is_never_merely_absent() -> None:
+    hands = Hands()
+    reader = Told({"lib": b"one"})
+    these = collector([Lines("acme", CHAIN)], reader, hands.clock())
+    rounds_until(these, 2)
+    reader.by = {"tool": b"one"}
+    hands.pass_(61)
+    assert told(rounds_until(these, 3), "lib") == [(Outcome.TOOL_MISSING, False, "told to")]
+    hands.pass_(61)
+    assert told(rounds_until(these, 3), "lib") == [(Outcome.TOOL_MISSING, False, "told to")]
+
+
+def test_a_step_that_was_woken_before_does_not_wait() -> None:
+    these = collector([Lines("acme", [source("lib")])], Told({"lib": b"one"}), Hands().clock())
+    rounds_until(these, 1)
+    these.wake()
+    began = time.monotonic()
+    these.step(5)
+
+    assert time.monotonic() - began < 1
+
+
+def readers() -> set[threading.Thread]:
+    return {each for each in threading.enumerate() if each.name == "read"}
+
+
+def test_one_thread_reads_on_and_none_is_left_behind() -> None:
+    hands, before = Hands(), readers()
+    these = collector([Lines("x", [source("one", "x")])], Told({"one": b"one"}), hands.clock())
+    found = []
+    for _ in range(4):
+        rounds_until(these, 1)
+        found.append(readers() - before)
+        hands.pass_(60)
+    assert len(found[0]) == 1
+    assert found == [found[0]] * 4
+
+    sources = [Lines(name, [source(name, name)]) for name in ("a", "b", "c", "d")]
+    list(collector(sources, Told(dict.fromkeys("abcd", b"one")), hands.clock()).once())
+    end = time.monotonic() + 3
+    while readers() - before != found[0] and time.monotonic() < end:
+        time.sleep(0.01)
+    assert readers() - before == found[0]
+
+
+def test_a_thread_that_waited_long_ends_and_the_next_read_has_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("muster.collect.hands.IDLE_S", 0.05)
+    hands, before = Hands(), readers()
+    these = collector([Lines("x", [source("one", "x")])], Told({"one": b"one"}), hands.clock())
+    for _ in range(3):
+        assert len(rounds_until(these, 1)) == 1
+        end = time.monotonic() + 3
+        while readers() - before and time.monotonic() < end:
+            time.sleep(0.01)
+        assert not readers() - before
+        hands.pass_(60)

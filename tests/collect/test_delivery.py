@@ -14,11 +14,12 @@ import pytest
 from tests.collect.world import Hands
 
 from muster.collect.delivery import LONGEST_WAIT_S, TRIES, Delivery
-from muster.collect.post import Address, Fate, Posted, address, discover, judged
+from muster.collect.post import Address, Fate, Posted, address, discover
 from muster.collect.reports import Identity, Reports
 from muster.collect.spool import ASIDES, Limits, Spool
-from muster.domain.model.errors import InputError, Unavailable
-from muster.wire.report import AnswerDoc, CaptureDoc, EventDoc, ListingDoc, NodeDoc, ReportDoc, digest, pack, unpack
+from muster.domain.model.errors import Conflict, InputError, Unavailable
+from muster.wire.lanes import part, whole
+from muster.wire.report import SCHEMA, CaptureDoc, EventDoc, ListingDoc, NodeDoc, ObservationDoc, ReportDoc, digest, pack, unpack
 
 
 def listing(name: str = "a", detail: str = "") -> ListingDoc:
@@ -63,6 +64,27 @@ def test_one_report_where_it_fits_and_events_apart(hands: Hands) -> None:
     assert not made[0].events
     assert made[1].events
     assert (made[0].sent_at, made[0].sent_mono, made[0].boot_id) == (hands.wall, hands.mono, "b1")
+
+
+def test_a_round_that_says_more_of_a_node_than_one_report_may_goes_in_several(hands: Hands) -> None:
+    rows = [ObservationDoc(level="card", ids=[("serial", f"SN{n}")], readings={"power.draw": {"v": float(n)}}) for n in range(300)]
+    large = listing("large")
+    large.observations, large.complete = rows, True
+    these = reports(hands, split=2**20)
+    for _ in range(2):
+        made = these.build([part(listing("small")), part(large)], [], [capture(10)])
+
+        told = [[whole(each) for each in report.heard] for report in made]
+        assert [[each.source for each in some] for some in told] == [["small", "large"], ["large"], ["large"]]
+        assert [row for some in told for each in some if each.source == "large" for row in each.observations] == rows
+        assert max(len(each.observations) for some in told for each in some) == 128
+        assert not any(each.complete for some in told for each in some if each.source == "large")
+        assert [len(each.captures) for each in made] == [1, 0, 0]
+    large.observations = rows[:128]
+    (fits,) = these.build([part(large)], [], [])
+    assert fits.heard == [part(large)]
+    (again,) = these.build([part(large)], [], [])
+    assert again.heard == fits.heard
 
 
 def test_large_ones_are_split_and_nothing_is_lost(hands: Hands) -> None:
@@ -275,28 +297,15 @@ def test_what_is_set_aside_is_bounded(tmp_path: Path, hands: Hands) -> None:
     assert len(list(tmp_path.glob("*.aside"))) == ASIDES
 
 
-def test_what_answers_mean() -> None:
-    def fate(status: int, body: object = None, **headers: str) -> Posted:
-        return judged(status, headers, json.dumps(body).encode() if body is not None else b"")
-
-    assert fate(200, {"answer": "duplicate"}).fate is Fate.TAKEN
-    assert fate(200, {"answer": "refused", "detail": "x"}) == Posted(Fate.REFUSED, "refused: x", renew=True)
-    assert fate(409, {"title": "Conflict", "detail": "used"}) == Posted(Fate.REFUSED, "HTTP 409: used", renew=True)
-    assert fate(413).fate is Fate.TOO_LARGE
-    for status in (401, 403, 404, 421, 429, 500, 502, 503):
-        assert fate(status).fate is Fate.LATER
-        assert fate(status).broke is (status in (500, 502))
-    assert judged(503, {"Retry-After": "7"}, b"").wait == 7
-    packed = msgspec.msgpack.encode(AnswerDoc("applied"))
-    assert judged(200, {"Content-Type": "application/msgpack"}, packed).detail == "applied"
-
-
 def test_addresses() -> None:
     assert address("host:7") == Address("http://host:7")
     assert address("https://host/base/") == Address("https://host/base")
     assert address("/run/m.sock") == Address("http://localhost", "/run/m.sock")
     with pytest.raises(InputError):
         address("ftp://host")
+    with pytest.raises(InputError, match="user or a password") as refused:
+        address("https://me:CANARY@host:7")
+    assert "CANARY" not in f"{refused.value.message}{refused.value.hint}"
 
 
 def test_the_server_of_this_machine_is_found(tmp_path: Path) -> None:
@@ -312,3 +321,29 @@ def test_the_server_of_this_machine_is_found(tmp_path: Path) -> None:
     assert discover(env(url="http://127.0.0.1:7", socket="", pid=2**22 + 5), tmp_path) is None
     (tmp_path / "server.json").write_text("{half")
     assert discover({"XDG_RUNTIME_DIR": str(tmp_path)}, tmp_path) is None
+
+
+def test_a_spool_of_a_newer_muster_is_left_alone(tmp_path: Path, hands: Hands) -> None:
+    spool = Spool(tmp_path)
+    spool.add(report(hands, 1))
+    spool.add(msgspec.structs.replace(report(hands, 2, events=True), schema=SCHEMA + 1))
+    before = sorted(each.name for each in tmp_path.iterdir())
+
+    with pytest.raises(Conflict, match=rf"newer Muster \(schema {SCHEMA + 1}; this one writes {SCHEMA}\)") as told:
+        Spool(tmp_path)
+    assert "muster agent --once" in told.value.hint
+    assert sorted(each.name for each in tmp_path.iterdir()) == before
+
+    strange = tmp_path / "0000000000000009-l.report"
+    (tmp_path / before[-1]).unlink()
+    strange.write_bytes(msgspec.msgpack.encode({"heard": 7, "schema": SCHEMA + 7}))
+    with pytest.raises(Conflict):
+        Spool(tmp_path)
+    strange.write_bytes(msgspec.msgpack.encode({"schema": "new"}))
+    assert len(Spool(tmp_path)) == 2
+
+
+def test_a_spool_that_is_no_folder_says_so(tmp_path: Path) -> None:
+    (tmp_path / "spool").write_text("")
+    with pytest.raises(Unavailable, match="it is no folder"):
+        Spool(tmp_path / "spool")

@@ -11,8 +11,8 @@ import pytest
 from muster.collect.clock import Clock
 from muster.collect.tell import Teller
 from muster.wire.lanes import facts, older, part, whole
-from muster.wire.mapping import to_observations
-from muster.wire.report import OLDEST, SCHEMA, ListingDoc, ReportDoc, pack, unpack
+from muster.wire.mapping import to_known, to_observations
+from muster.wire.report import OLDEST, SCHEMA, FactsDoc, HeardDoc, ListingDoc, ObservationDoc, ReportDoc, pack, unpack
 from muster.wiring.agent import eyes
 
 ADAPTERS = Path(__file__).resolve().parents[2] / "src" / "muster" / "adapters"
@@ -67,11 +67,26 @@ def test_a_report_of_a_later_schema_is_understood_and_its_keys_are_kept() -> Non
     report = unpack(msgspec.msgpack.encode({**plain, "schema": 3, "stars": [1, 2]}))
 
     assert report.schema == 3
-    (found, *_) = [row for row in to_observations(whole(report.heard[place])) if "aura.brightness" in row.readings]
-    assert {key: str(found.readings[key]) for key in ("aura.brightness", "aura.shape")} == {
-        "aura.brightness": "Known(value=7)",
-        "aura.shape": "Known(value='round')",
-    }
+    rows = to_known(whole(report.heard[place]))
+    (found,) = [row for row in rows if "newer" in row.vendor]
+    assert found.vendor["newer"] == {"aura.brightness": 7, "aura.shape": {"v": "round", "certainty": 0.5}, "mood": "calm"}
+    assert not found.readings.keys() & {"aura.brightness", "aura.shape"}
+    before = to_known(whole(unpack((GOLDEN / "schema2-nvidia-0.bin").read_bytes()).heard[place]))
+    assert [row.readings for row in rows] == [row.readings for row in before], "what is known is as it was"
+    assert [{key: value for key, value in row.vendor.items() if key != "newer"} for row in rows] == [row.vendor for row in before]
+
+
+def test_what_is_kept_of_a_later_schema_is_bounded() -> None:
+    row = ObservationDoc(level="card", ids=[("serial", "SN1")], readings={f"aura.{n}": {"v": "x" * 10_000} for n in range(1000)}, vendor={"newer": "odd"})
+    raw = msgspec.to_builtins(FactsDoc(source="a", channel="in_band", witness="driver", cadence=60.0, outcome="devices", complete=True, observations=[row]))
+    raw["observations"][0] |= {f"field-{n}": {"deep": [["y" * 1000]] * 100} for n in range(1000)}
+    listing = whole(HeardDoc(source="a", facts=msgspec.msgpack.encode(raw), observed_at=1.0))
+    (told,) = to_known(listing)
+
+    assert len(told.vendor["newer"]) == 32
+    assert {name.partition("-")[0] for name in told.vendor["newer"]} == {"field"}
+    assert len(msgspec.json.encode(told.vendor)) < 32 * 300
+    assert told.readings == {}
 
 
 def test_equal_facts_are_equal_bytes_in_whatever_order_they_were_told() -> None:

@@ -19,7 +19,7 @@ from muster.collect.noted import EVERY_S, FILE, Noted
 from muster.collect.notify import Notify
 from muster.collect.post import Fate, Posted
 from muster.collect.spool import Spool
-from muster.collect.weigh import children, memory, processor
+from muster.collect.weigh import Scales, children, memory, processor
 
 
 @pytest.mark.parametrize("abstract", [False, True])
@@ -64,6 +64,46 @@ def test_the_weight_of_a_process_and_its_child() -> None:
     assert memory(child.pid) == processor(child.pid) == 0
 
 
+def test_memory_is_counted_seldom_by_an_old_process() -> None:
+    hands, counted = Hands(), []
+
+    def count(pid: int) -> int:
+        counted.append(hands.mono)
+        return pid + len(counted)
+
+    scales = Scales(7, hands.clock().mono, count)
+    told = []
+    for _ in range(31):
+        told.append(scales.memory())
+        hands.pass_(60)
+
+    assert [round((at - 100) / 60) for at in counted] == [0, 1, 2, 4, 8, 13, 18, 23, 28]
+    assert (told[0], told[-1]) == (8, 16)
+    assert Scales(os.getpid(), hands.clock().mono).memory() > 1_000_000
+
+
+def test_a_note_of_another_time_alone_is_put_over_the_one_before(tmp_path: Path) -> None:
+    hands = Hands()
+    spool, file = Spool(tmp_path / "spool"), tmp_path / FILE
+    to = Delivery(spool, Server(), hands.clock(), boot_id="", spread=lambda: 0, renew=lambda: None)
+    noted = Noted(file, hands.clock())
+    places = []
+    for number in range(3):
+        spool.add(report(hands, number))
+        to.step()
+        noted.note(to, spool)
+        places.append(file.stat().st_ino)
+        assert json.loads(file.read_text())["delivered_at"] == hands.wall
+        hands.pass_(EVERY_S + 1)
+    assert len(set(places)) == 1
+
+    file.unlink()
+    spool.add(report(hands, 4))
+    to.step()
+    noted.note(to, spool)
+    assert json.loads(file.read_text())["delivered_at"] == hands.wall
+
+
 def test_how_delivery_stands_is_noted(tmp_path: Path) -> None:
     hands = Hands()
     spool = Spool(tmp_path / "spool")
@@ -81,5 +121,7 @@ def test_how_delivery_stands_is_noted(tmp_path: Path) -> None:
     hands.pass_(EVERY_S)
     noted.note(to, spool)
 
+    assert first.pop("trouble_at") == hands.wall - 1.5 * EVERY_S, "since when it is so"
     assert first == {"delivered_at": 0.0, "trouble": "away", "spool_reports": 1, "spool_bytes": spool.size or first["spool_bytes"], "refused": 0, "dropped": 0}
-    assert json.loads((tmp_path / FILE).read_text()) == {**first, "delivered_at": hands.wall - EVERY_S, "trouble": "", "spool_reports": 0, "spool_bytes": 0}
+    well = {"delivered_at": hands.wall - EVERY_S, "trouble": "", "trouble_at": 0.0, "spool_reports": 0, "spool_bytes": 0}
+    assert json.loads((tmp_path / FILE).read_text()) == {**first, **well}

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 from tests.collect.world import Hands, Lines, Told, source
 
-from muster.collect.bounds import DEVICES, PARTITIONS, bounded, halves
+from muster.collect.bounds import DEVICES, PARTITIONS, REPORTS, bounded, halves, within
 from muster.collect.collector import Collector
 from muster.collect.near import Signs
 from muster.collect.pace import CLOSE_FACTOR, CLOSE_S, IDLE_S, LONGEST_S, PATIENCE, Pace, tells_who
@@ -21,6 +22,7 @@ from muster.domain.model.reading import Absent, Known, Reading, Why
 from muster.domain.model.source import Outcome, ReaderKind
 from muster.wire.lanes import part, whole
 from muster.wire.mapping import Seeing, to_listing_doc
+from muster.wire.report import ListingDoc
 
 TOOL = source("a", cadence=60)
 
@@ -145,18 +147,58 @@ def cut(cards: int, partitions: int) -> Interpretation:
 
 def test_what_fits_the_bounds_is_left_as_it_is() -> None:
     told = cut(DEVICES, PARTITIONS)
+    doc = to_listing_doc(TOOL, told, Seeing(at=1.0))
     assert bounded(told) is told
+    (same,) = within(doc)
+    assert same is doc
 
 
-@pytest.mark.parametrize(("cards", "partitions"), [(DEVICES + 3, 0), (2, PARTITIONS + 1)])
-def test_what_goes_beyond_the_bounds_is_no_complete_listing(cards: int, partitions: int) -> None:
+@pytest.mark.parametrize(("cards", "partitions"), [(DEVICES * REPORTS + 3, 0), (2, PARTITIONS * REPORTS + 1)])
+def test_what_goes_beyond_all_bounds_is_no_complete_listing(cards: int, partitions: int) -> None:
     told = bounded(cut(cards, partitions))
 
     assert not told.complete
     assert "left out" in told.detail
     levels = [each.subject.level for each in told.observations]
-    assert levels.count(Level.CARD) == min(cards, DEVICES)
-    assert levels.count(Level.PARTITION) == min(cards, DEVICES) * min(partitions, PARTITIONS)
+    assert levels.count(Level.CARD) == min(cards, DEVICES * REPORTS)
+    assert levels.count(Level.PARTITION) == min(cards, DEVICES * REPORTS) * min(partitions, PARTITIONS * REPORTS)
+
+
+def slices(cards: int, partitions: int, *, named: bool = True) -> ListingDoc:
+    """Cards that are cut into so many slices each, which have names of their own or none."""
+    doc = to_listing_doc(TOOL, cut(cards, partitions), Seeing(at=1.0))
+    place = 0
+    for row in doc.observations:
+        if row.level == "partition" and named:
+            row.ids, place = [("gpu_instance_id", str(place))], place + 1
+        elif row.level == "card":
+            row.readings = {"partition.mode": {"v": "mig"}, "power.draw": {"v": 100}}
+    return doc
+
+
+@pytest.mark.parametrize(("cards", "partitions"), [(DEVICES * 2 + 1, 0), (2, 3 * PARTITIONS), (DEVICES + 1, PARTITIONS + 1), (1, PARTITIONS + 1)])
+def test_a_listing_of_more_than_one_report_may_tell_goes_in_several_and_loses_nothing(cards: int, partitions: int) -> None:
+    doc = slices(cards, partitions)
+    found = within(doc)
+
+    assert len(found) > 1
+    assert not any(each.complete or each.counts for each in found)
+    for each in found:
+        assert Counter(row.level for row in each.observations)["card"] <= DEVICES
+        assert max(Counter(repr(row.parent) for row in each.observations if row.level == "partition").values(), default=0) <= PARTITIONS
+    told = [row for each in found for row in each.observations]
+    assert [row for row in told if row.level == "card" and "power.draw" in row.readings] == [row for row in doc.observations if row.level == "card"]
+    slices_told = sorted(row.ids for row in told if row.level == "partition")
+    assert slices_told == sorted(row.ids for row in doc.observations if row.level == "partition")
+    assert [each.detail for each in found][-1].startswith(f"part {len(found)} of {len(found)}")
+
+
+def test_slices_without_names_are_left_out_beyond_the_first_report_and_counted() -> None:
+    (told,) = within(slices(1, PARTITIONS + 5, named=False))
+
+    assert len(told.observations) == 1 + PARTITIONS
+    assert not told.complete
+    assert told.detail == "5 rows more than are told of one card are left out"
 
 
 def test_halves_of_a_listing_miss_nobody_and_lose_nothing() -> None:

@@ -295,3 +295,34 @@ def test_a_server_that_is_not_there_is_asked_later(tmp_path: Path) -> None:
     assert Poster(lambda: Address("http://127.0.0.1:9"))(report()).fate is Fate.LATER
     assert not Poster(lambda: Address("http://127.0.0.1:9")).well()
     assert not Poster(lambda: None).well()
+
+
+def test_plain_http_at_a_port_that_speaks_tls(tmp_path: Path) -> None:
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(certificate(tmp_path, "ours"))
+    site = Site(serving)
+    try:
+        url = f"http://127.0.0.1:{site.server_port}"
+        posted = Poster(lambda: Address(url))(report())
+        assert posted == Posted(Fate.LATER, f"{url}: it speaks TLS; use https://")
+    finally:
+        site.end()
+
+
+def test_one_who_hangs_up_is_not_said_to_speak_tls(site: Site) -> None:
+    site.hang_up = 9
+    assert "TLS" not in to(site)(report()).detail
+
+
+class Strange(Member):
+    """A token that is none."""
+
+    def headers(self) -> Mapping[str, str]:
+        return {"Authorization": "Bearer a\r\nX-Forged: 1"}
+
+
+def test_a_header_that_cannot_be_sent_is_a_trouble(site: Site) -> None:
+    posted = to(site, member=Strange(ssl.create_default_context()))(report())
+    assert posted.fate is Fate.LATER
+    assert "Invalid header value" in posted.detail
+    assert site.got == []

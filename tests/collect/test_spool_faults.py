@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.collect.test_delivery import Server, listing, report
 from tests.collect.world import Hands
+from tests.needs import lacks
 
 from muster.collect.delivery import Delivery
 from muster.collect.post import Fate, Posted
@@ -80,7 +81,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     place.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True)
     if made.returncode:
-        pytest.skip(f"no small disk can be made here: {made.stderr.decode().strip()}")
+        lacks(f"no small disk can be made here: {made.stderr.decode().strip()}")
     yield place
     subprocess.run(["umount", "-l", str(place)], check=True)
 

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -130,6 +132,30 @@ def test_a_server_that_is_away_is_said(capsys: Capture) -> None:
     with receiver() as there:
         assert run(["export", "remote-write", "--url", there.url, "--server", "http://127.0.0.1:1", "--once"]) == 6
     assert there.paths == []
+
+
+@pytest.mark.parametrize("words", [("remote-write", "--url"), ("otlp", "--endpoint")])
+def test_once_ends_though_nobody_takes_it(server: Server, capsys: Capture, words: tuple[str, str]) -> None:
+    """Nobody listens; somebody who never answers; somebody who wants it in an hour; somebody who is busy."""
+    with receiver() as busy, receiver() as later, socket.create_server(("127.0.0.1", 0)) as mute:
+        busy.usual, later.usual = (503, {}, b"busy"), (503, {"Retry-After": "3600"}, b"")
+        silent = f"http://127.0.0.1:{mute.getsockname()[1]}"
+        for url, why in (("http://127.0.0.1:1", "refused"), (silent, "timed out"), (later.url, "HTTP 503"), (busy.url, "HTTP 503 busy")):
+            began = time.monotonic()
+            code = run(["export", *words, url, "--server", server.url, "--once", "--interval", "3600", "--timeout", "2"])
+            told = capsys.readouterr().err
+            assert code == 6
+            assert time.monotonic() - began < 30
+            assert "muster: it is not taken: " in told
+            assert why in told
+            assert "--once" in told
+    assert (len(busy.paths), len(later.paths)) == (4, 1)
+
+
+def test_once_goes_on_after_a_short_trouble(server: Server) -> None:
+    with receiver() as there:
+        there.answers = [(503, {}, b"")] * 3
+        assert run(["export", "remote-write", "--url", there.url, "--server", server.url, "--once"]) == 0
 
 
 def test_an_address_that_is_taken_is_said(server: Server, capsys: Capture) -> None:

@@ -15,15 +15,19 @@ import pytest
 import yaml
 from tests.export.tools import needed
 
+from muster.domain.model.policy import Policy
 from muster.export.families import families
 from muster.interfaces.ingest.meters import Meters
 from muster.interfaces.ingest.opened import figures
+from muster.services.inventory import Inventory
+from muster.store import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "deploy" / "prometheus" / "muster-rules.yaml"
 TESTS = ROOT / "deploy" / "prometheus" / "muster-rules-test.yaml"
 DASHBOARD = ROOT / "deploy" / "dashboards" / "muster-fleet.json"
-SERVER = {f"muster_{name}" for name in figures(Meters())} | {"muster_certificate_ends_timestamp_seconds", "muster_reporters_spool_bytes"}
+_ROLL = Inventory(open_store(None).writer, Policy(), 0.0).figures()
+SERVER = {f"muster_{name}" for name in (*figures(Meters()), *_ROLL)} | {"muster_certificate_ends_timestamp_seconds"}
 """What the server tells of itself at its own `/metrics`."""
 NAME = re.compile(r"\bmuster[a-z0-9_:]+")
 TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import subprocess
 import time
@@ -15,16 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests import needs
 
 
 def needed(program: str) -> str:
     """The path of a program."""
-    found = shutil.which(program)
-    if found is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{program} is not installed")
-        pytest.skip(f"{program} is not installed")
-    return found
+    return needs.program(program)
 
 
 def free_port() -> int:

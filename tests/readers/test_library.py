@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.needs import lacks
 
 from muster.domain.model.source import Capture, Outcome, Source
 from muster.readers.library import LibraryReader
@@ -71,7 +72,7 @@ def large(): return "x" * (9 * 1024 * 1024)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("gcc") is None:
-        pytest.skip("no C compiler")
+        lacks("no C compiler")
     folder = tmp_path_factory.mktemp("acme")
     (folder / "acme.c").write_text(LIBRARY)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(folder / "libacme.so"), str(folder / "acme.c")], check=True)
@@ -200,7 +201,7 @@ def test_one_adapter_that_hangs_leaves_the_others_alone(call: Callable[..., Capt
     states = {state.adapter: state.doing for state in workers.states()}
     thread.join()
 
-    assert (len(answer.value["cards"]), took < 0.8) == (4, True)
+    assert (len(answer.value()["cards"]), took < 0.8) == (4, True)
     assert states == {"acme": Doing.BUSY, "other": Doing.IDLE}
     assert hung[0].failure is Outcome.TIMED_OUT
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from muster.domain.model.source import Capture, Outcome, Source
-from muster.readers.feeds import DeviceFeed, record_line
+from muster.readers.feeds import DeviceFeed, Line, record_line
 from muster.readers.processes import Custody
 from muster.readers.stream import KernelStream
 from muster.spi.readers import Cursor
@@ -144,3 +144,66 @@ def test_not_permitted(stream: KernelStream, source: Callable[..., Source], monk
     (capture,) = stream.read(source("stream", ("/dev/kmsg",)), timedelta(seconds=1))
 
     assert capture.failure is Outcome.NOT_PERMITTED
+
+
+def device(tmp_path: Path) -> tuple[Path, int]:
+    """A pipe in place of the log device, and its writing end: like the device it is ready only when there is a record."""
+    path = tmp_path / "kmsg"
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    writing = os.open(path, os.O_WRONLY)
+    os.close(reading)
+    return path, writing
+
+
+def test_a_quiet_stream_costs_nothing_and_a_late_line_comes_at_once(
+    stream: KernelStream, tmp_path: Path, source: Callable[..., Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, writing = device(tmp_path)
+    seen: list[tuple[float, Capture]] = []
+    looks: list[float] = []
+    lines = DeviceFeed.lines
+
+    def look(feed: DeviceFeed, seconds: float) -> list[Line]:
+        looks.append(seconds)
+        return lines(feed, seconds)
+
+    monkeypatch.setattr(DeviceFeed, "lines", look)
+    thread = threading.Thread(target=lambda: seen.extend((time.monotonic(), capture) for capture, _ in stream.follow(source("stream", (str(path),)), None)))
+    thread.start()
+    time.sleep(1.5)
+    quiet = len(looks)
+    written = time.monotonic()
+    os.write(writing, b"6,7,1000000,-;one\n")
+    end = written + 5
+    while not seen and time.monotonic() < end:
+        time.sleep(0.01)
+    stream.close()
+    thread.join(5)
+    os.close(writing)
+
+    assert quiet == 0
+    assert [capture.payload for _, capture in seen] == [b"[    1.000000] one\n"]
+    assert seen[0][0] - written < 0.4
+
+
+def test_closing_ends_quiet_streams_at_once_and_leaves_no_handle(stream: KernelStream, tmp_path: Path, source: Callable[..., Source]) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    argv = script(tmp_path, f"echo $$ >> {tmp_path}/pids; exec sleep 600")
+    threads = [threading.Thread(target=lambda: list(stream.follow(source("stream", argv), None))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    while not (tmp_path / "pids").exists() or len((tmp_path / "pids").read_text().split()) < 3:
+        time.sleep(0.01)
+    began = time.monotonic()
+    stream.close()
+    for thread in threads:
+        thread.join(5)
+    took = time.monotonic() - began
+
+    assert took < 0.4
+    assert len(os.listdir("/proc/self/fd")) == before
+    for pid in (tmp_path / "pids").read_text().split():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)
+    assert list(stream.follow(source("stream", argv), None)) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import signal
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -12,12 +13,14 @@ from dataclasses import replace
 from muster.collect.clock import Clock
 from muster.collect.collector import STANDS_BY, Collector, Round
 from muster.collect.delivery import Delivery
+from muster.collect.edge import Edge
 from muster.collect.follow import Cursors, Follower, Piece
 from muster.collect.node import NODE, node_of
 from muster.collect.reports import Reports
 from muster.collect.route import Routed, quiet
 from muster.collect.spool import Spool
 from muster.collect.tell import Teller, Told
+from muster.domain.model.errors import MusterError
 from muster.domain.model.source import Source, SourceId
 from muster.wire.report import AgentDoc, NodeDoc
 
@@ -36,8 +39,12 @@ SELF_S = 60.0
 """Seconds between two words of the agent on itself."""
 
 STEP_S = 2.5
-"""Seconds that a step waits at most; what comes from a read or a stream ends the wait."""
-LOOK_S = 5.0
+"""Seconds that a step waits at most while streams are being opened, and where nothing else than the clock tells that it is time to end."""
+
+LONGEST_S = 30.0
+"""Seconds that a step waits at most; what comes from a read, a stream, the server or a signal ends the wait."""
+
+LOOK_S = 60.0
 """Seconds after which delivery looks again, though nothing came."""
 
 
@@ -87,25 +94,49 @@ class Agent:
         """The server asks for captures; may be called from any thread."""
         for each in digests:
             self._wanted.put(each)
+        self.wake()
 
     def renew(self) -> None:
         """Begins a new incarnation at the next step; may be called from any thread."""
         self._renew.set()
+        self.wake()
+
+    def wake(self) -> None:
+        """Ends a `step` that waits; may be called from any thread, and when a signal comes."""
+        self._collector.wake()
 
     def step(self, seconds: float = STEP_S) -> None:
-        """Collects for ``seconds`` at most, and writes what was told when it is time."""
+        """Collects for ``seconds`` at most, less when something of the agent's own is due before, and writes what was told when it is time."""
         if self._renew.is_set():
             self._renew.clear()
             self._reports.renew()
             self._teller.forget()
             self._collector.forget()
             self._standing.clear()
-        self.hear(self._collector.step(seconds))
+        self.hear(self._collector.step(min(seconds, self._patience())))
         self._streams()
         self._fetch()
         waited = self._clock.mono() - self._since
         if self._told and (waited >= COMPANY_S or (self._pressing and (not self._collector.busy or waited >= GATHER_S))):
             self.write()
+
+    def _patience(self) -> float:
+        """Seconds until what was told must be written, or a stream must be spoken of; infinite where neither is to come."""
+        now = self._clock.mono()
+        due = float("inf")
+        if self._told:
+            due = self._since + (GATHER_S if self._pressing else COMPANY_S)
+        if self._follower is not None:
+            for source, last in self._beats.values():
+                if source.id not in self._standing:
+                    steady = source.id in self._spoken and (source.id in self._follower.followed or self._failed.get(source.id))
+                    due = min(due, last + self._pulse(source) + COMPANY_S if steady else now + STEP_S)
+        return max(0.0, due - now)
+
+    @staticmethod
+    def _pulse(source: Source) -> float:
+        """Seconds after which a stream that brought nothing is spoken of."""
+        return max(source.cadence.total_seconds(), BEAT_S)
 
     def once(self) -> None:
         """Each source once, written as soon as all are read."""
@@ -186,7 +217,7 @@ class Agent:
                 self._stand(source)
             elif source.id in self._follower.followed or self._failed.get(source.id):
                 self._standing.discard(source.id)
-                if self._clock.mono() - last >= max(source.cadence.total_seconds(), BEAT_S):
+                if self._clock.mono() - last >= self._pulse(source):
                     self._beat(source, None)
 
     def _stand(self, source: Source) -> None:
@@ -197,9 +228,10 @@ class Agent:
             self.hear([Round(source=source, at=self._clock.wall(), mono=self._clock.mono(), routed=quiet(source, STANDS_BY), standing_by=True)])
 
     def _beat(self, source: Source, piece: Piece | None) -> None:
-        """What came from a stream; or that it is still followed and quiet, or still cannot be."""
+        """What came from a stream; or that it is still followed and quiet, or still cannot be. What has waited for company before does not wait again."""
         captures = [piece.capture] if piece else []
         at, mono = self._clock.wall(), self._clock.mono()
+        waited = mono - self._beats[source.id][1] >= self._pulse(source) + COMPANY_S
         routed = self._collector.router.route(source.adapter, captures) if piece else self._failed.get(source.id) or quiet(source, "followed; nothing came")
         self._beats[source.id] = (source, mono)
         self._failed[source.id] = routed if any(each.own and each.told.outcome.failed for each in routed) else []
@@ -208,23 +240,41 @@ class Agent:
                 self._collector.alert(other.adapter, "an event")
         self.hear(
             [Round(source=source, at=at, mono=mono, captures=captures, routed=routed, cursor=piece.before if piece else "")],
-            pressing=piece is not None or source.id not in self._spoken,
+            pressing=piece is not None or waited,
         )
         self._spoken.add(source.id)
 
 
-def deliver(delivery: Delivery, clock: Clock, stop: threading.Event, noted: Callable[[], None] = lambda: None) -> None:
-    """Delivers until ``stop`` is set. ``noted`` is called after each step."""
+def until_signal(agent: Agent) -> threading.Event:
+    """Set when a signal comes, which ends the agent's wait too."""
+    stop = threading.Event()
+
+    def heard(*_: object) -> None:
+        stop.set()
+        agent.wake()
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, heard)
+    return stop
+
+
+def deliver(delivery: Delivery, clock: Clock, stop: threading.Event, noted: Callable[[], float] = lambda: LOOK_S) -> None:
+    """Delivers until ``stop`` is set, whatever is raised. ``noted`` is called after each step, and gives the seconds after which it is to be called again."""
     while not stop.is_set():
-        again = delivery.step()
-        noted()
+        again, look = False, LOOK_S
+        with Edge() as edge:
+            again = delivery.step()
+            look = min(noted(), LOOK_S)
+        if edge.broke:
+            delivery.stumbled(edge.broke)
         if again:
             continue
         left = delivery.next_at - clock.mono()
         if left > 0:
-            stop.wait(min(left, LOOK_S))
+            stop.wait(min(left, look))
         else:
-            delivery.wait(LOOK_S)
+            delivery.wait(look)
 
 
 def drain(delivery: Delivery, limit: Callable[[], bool]) -> bool:
@@ -242,22 +292,39 @@ def run(
     stop: threading.Event,
     follower: Follower | None = None,
     *,
-    between: Callable[[], None] = lambda: None,
-    noted: Callable[[], None] = lambda: None,
+    between: Callable[[], float] = lambda: STEP_S,
+    noted: Callable[[], float] = lambda: LOOK_S,
 ) -> None:
     """Collects and delivers until ``stop`` is set; what is told by then is written.
 
-    ``between`` is called after each step of collecting, ``noted`` after each of delivering.
+    ``between`` is called after each step of collecting, ``noted`` after each of delivering; both give the seconds after which they are to be called again.
+    Whoever sets ``stop`` wakes the agent too, or has ``between`` give few seconds.
+    Raises MusterError when a thread ended that should not: an agent that only seems to work is worse than one that ends.
     """
-    courier = threading.Thread(target=deliver, args=(delivery, clock, stop, noted), name="deliver", daemon=True)
+
+    ended = threading.Event()
+
+    def carry() -> None:
+        try:
+            deliver(delivery, clock, stop, noted)
+        finally:
+            ended.set()
+            agent.wake()
+
+    courier = threading.Thread(target=carry, name="deliver", daemon=True)
     courier.start()
     if follower is not None:
         follower.start()
-    while not stop.is_set():
-        agent.step()
-        between()
+    wait, lost = STEP_S, ""
+    while not stop.is_set() and not lost:
+        agent.step(wait)
+        wait = min(between(), LONGEST_S)
+        if not stop.is_set():
+            lost = "deliver" if ended.is_set() else follower.lost() if follower is not None else ""
     if follower is not None:
         follower.close()
     agent.write()
     delivery.wake()
     courier.join(timeout=STEP_S)
+    if lost:
+        raise MusterError(f"the thread {lost} of the agent ended before its time", hint="the agent ends, so that it is started again; its log may say why")

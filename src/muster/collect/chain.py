@@ -11,6 +11,9 @@ from muster.domain.model.observation import Interpretation
 from muster.domain.model.reading import Absent, Why
 from muster.domain.model.source import Outcome, Source, SourceId, WitnessClass
 
+SHOWS = frozenset({Outcome.DEVICES, Outcome.PARTIAL, Outcome.DEVICE_LOST})
+"""Outcomes of a source that has cards here."""
+
 ABSENT = frozenset({Outcome.TOOL_MISSING, Outcome.DRIVER_UNUSABLE, Outcome.NOT_PERMITTED, Outcome.TIMED_OUT, Outcome.UNREACHABLE, Outcome.UNREADABLE})
 """Outcomes after which the next of the chain is asked."""
 
@@ -75,6 +78,11 @@ class Chains:
             return False
         covered = frozenset[str]().union(*((frozenset(each.provides) | told.spoken) - told.elsewhere for each, told in live))
         return not covered.issuperset(source.provides)
+
+    def instead(self, source: SourceId, words: Mapping[SourceId, Word]) -> SourceId | None:
+        """Which of its chain shows cards here, of those that come behind ``source``; None where none does."""
+        behind = (each for each in self.sources if any(leader.id == source for leader in self.leaders(each)))
+        return next((each.id for each in behind if (told := words.get(each.id)) is not None and told.outcome in SHOWS), None)
 
     def standing_by(self, words: Mapping[SourceId, Word]) -> list[Source]:
         """Sources whose chain does not need them now. One whose leaders are still to be heard is not among them."""

@@ -36,7 +36,10 @@ def roughly(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One round of one source. ``at`` is wall time, ``mono`` monotonic, both of its beginning; ``cursor`` is where a stream was before it."""
+    """One round of one source. ``at`` is wall time, ``mono`` monotonic, both of its beginning; ``cursor`` is where a stream was before it.
+
+    ``standing_by`` when its chain does not need it, or when it is not there and another of its chain shows the cards.
+    """
 
     source: Source
     at: float
@@ -66,6 +69,10 @@ class _State:
     needed: Sequence[Source] | None = None
     """Sources that are needed by what was said so far; None when that is to be looked at anew."""
     idle: frozenset[str] = frozenset()
+    missing: dict[SourceId, Round] = field(default_factory=dict)
+    """The last round of each source whose tool or library was never there."""
+    instead: dict[SourceId, SourceId | None] = field(default_factory=dict)
+    """Of these, who was said to show the cards in their place."""
 
 
 class Collector:
@@ -100,10 +107,14 @@ class Collector:
         self._state = _State()
 
     def step(self, seconds: float) -> list[Round]:
-        """Starts what is due, waits ``seconds`` at most for something to end, and gives the rounds that ended, hung, or stand by from now on."""
+        """Starts what is due, waits ``seconds`` at most for something to end, and gives the rounds that ended, hung, or stand by from now on.
+
+        `wake` ends the wait.
+        """
         found = [self._ended(job) for job in self._hands.ended(0)]
+        woken = self._hands.woken
         found += self._start()
-        found += [self._ended(job) for job in self._hands.ended(0 if found else min(seconds, self.wait()))]
+        found += [self._ended(job) for job in self._hands.ended(0 if found or woken else min(seconds, self.wait()))]
         found += [self._hanging(job) for job in self._hands.overdue()]
         return [*found, *self._standing()]
 
@@ -116,6 +127,7 @@ class Collector:
             limit = self._hands.next_limit() - self._clock.mono()
             yield from [self._ended(job) for job in self._hands.ended(max(limit, 0.01))]
             yield from [self._hanging(job) for job in self._hands.overdue()]
+        self._hands.dismiss()
         yield from self._standing()
 
     def wait(self) -> float:
@@ -128,6 +140,7 @@ class Collector:
     def forget(self) -> None:
         """Tells anew which sources stand by: a new incarnation begins."""
         self._state.standing, self._state.news = frozenset(), True
+        self._state.instead.clear()
         self._swift.forget()
 
     def alert(self, adapter: str, why: str) -> None:
@@ -188,7 +201,19 @@ class Collector:
         if job.source.reader is ReaderKind.LIBRARY and found.told.outcome is Outcome.TOOL_MISSING:
             self._let_go(job.source.adapter)
         self._heard(found)
-        return replace(found, source=self._pace.promised(found.source))
+        return self._placed(replace(found, source=self._pace.promised(found.source)))
+
+    def _placed(self, found: Round) -> Round:
+        """The round; of a source that was never there while another of its chain shows the cards, that it is absent: nothing is amiss then."""
+        state, source = self._state, found.source
+        if found.told.outcome is not Outcome.TOOL_MISSING or not self._pace.never(source.id):
+            return found
+        state.missing[source.id] = found
+        state.instead[source.id] = speaker = self._chains.instead(source.id, state.words)
+        if speaker is None:
+            return found
+        told = replace(found.told, detail=f"absent, {speaker} speaks in its place" + (f": {found.told.detail}" if found.told.detail else ""))
+        return replace(found, routed=[Routed(source.adapter, told, True)], standing_by=True)
 
     def _moved(self, job: Job, numbers: Numbers, routed: Sequence[Routed]) -> Round:
         """A round in which only numbers moved: what else was said is said again."""
@@ -216,6 +241,8 @@ class Collector:
         self._state.news, self._state.needed = True, None
         self.presence.hear(found.source, found.told)
         self._pace.hear(found.source.id, found.told.outcome)
+        self._state.missing.pop(found.source.id, None)
+        self._state.instead.pop(found.source.id, None)
         for each in found.routed:
             why = self._signs.hear(f"{found.source.id}:{each.adapter}", each.told)
             if why and self.presence.has(each.adapter) is not False:
@@ -229,4 +256,6 @@ class Collector:
         fresh = [each for each in standing if each.id not in self._state.standing]
         self._state.standing = frozenset(each.id for each in standing)
         at, mono = self._clock.wall(), self._clock.mono()
-        return [Round(source=each, at=at, mono=mono, routed=quiet(each, STANDS_BY), standing_by=True) for each in fresh]
+        rounds = [Round(source=each, at=at, mono=mono, routed=quiet(each, STANDS_BY), standing_by=True) for each in fresh]
+        turned = [each for key, each in self._state.missing.items() if self._chains.instead(key, self._state.words) != self._state.instead.get(key)]
+        return [*rounds, *(replace(self._placed(each), at=at, mono=mono) for each in turned)]

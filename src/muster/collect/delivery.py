@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from muster.collect.clock import Clock
+from muster.collect.edge import Edge
 from muster.collect.post import Fate, Post, Posted
 from muster.collect.spool import Kept, Spool
 from muster.wire.report import ReportDoc
@@ -62,6 +63,8 @@ class Delivery:
         self.refused = 0
         self.trouble = ""
         """Why the last post did not arrive; empty when it did."""
+        self.trouble_at = 0.0
+        """Wall time since which that is so; 0 when it is not."""
 
     @property
     def next_at(self) -> float:
@@ -84,8 +87,17 @@ class Delivery:
         found = self._spool.oldest(self._clock.wall(), self._clock.mono(), self._boot_id)
         if found is None:
             return False
-        kept, report = found
-        posted = self._post(self._stamped(report))
+        again = False
+        with Edge() as edge:
+            again = self._settle(*found, self._post(self._stamped(found[1])))
+        return self._settle(*found, Posted(Fate.LATER, f"the agent failed on it: {edge.broke}", broke=True)) if edge.broke else again
+
+    def stumbled(self, how: str) -> None:
+        """Something beside the posts broke: goes on after a wait."""
+        self._later(f"the agent failed: {how}", 0.0)
+
+    def _settle(self, kept: Kept, report: ReportDoc, posted: Posted) -> bool:
+        """Does with a report what became of its post. True when the next can follow at once."""
         if posted.fate is Fate.LATER:
             if posted.broke and self._to_blame(kept):
                 self._set_aside(kept, report, posted.detail)
@@ -120,7 +132,7 @@ class Delivery:
 
     def _set_aside(self, kept: Kept, report: ReportDoc, detail: str) -> None:
         where = self._spool.set_aside(kept)
-        self._failures, self._next, self.trouble = 0, float("-inf"), ""
+        self._failures, self._next, self.trouble, self.trouble_at = 0, float("-inf"), "", 0.0
         self.refused += 1
         _log.error("report %s/%d is set aside after %d tries, kept as %s: %s", report.incarnation, report.sequence, self._broke[1], where, detail)
 
@@ -130,7 +142,7 @@ class Delivery:
     def _settled(self, report: ReportDoc, posted: Posted) -> None:
         if self._failures:
             _log.info("the server answers again")
-        self._failures, self.trouble = 0, ""
+        self._failures, self.trouble, self.trouble_at = 0, "", 0.0
         if posted.fate is Fate.TAKEN:
             self.delivered += 1
             self.delivered_at = self._clock.wall()
@@ -147,4 +159,4 @@ class Delivery:
         self._next = self._clock.mono() + max(backed * (0.5 + spread / 2), asked * (1 + spread / 4))
         if detail != self.trouble:
             _log.warning("reports wait: %s", detail)
-        self.trouble = detail
+        self.trouble, self.trouble_at = detail, self.trouble_at or self._clock.wall()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.collect.edge import Edge
 from muster.domain.model.source import Capture, Outcome, Source, SourceId
 from muster.spi.readers import Cursor, StreamReader
 
@@ -98,15 +99,23 @@ class Follower:
             found += chain[place + 1 :]
         return found
 
+    def lost(self) -> str:
+        """The name of a thread that ended though nobody closed this; empty when there is none."""
+        ended = (each.name for each in self._threads if each.ident is not None and not each.is_alive())
+        return "" if self._closed.is_set() else next(ended, "")
+
     def close(self) -> None:
         """Lets the threads end; who closes the reader ends what they wait for."""
         self._closed.set()
 
     def _run(self, chain: Sequence[Source]) -> None:
         while not self._closed.is_set():
-            for source in chain:
-                if self._follow(source):
-                    break
+            with Edge() as edge:
+                for source in chain:
+                    if self._follow(source):
+                        break
+            if edge.broke:
+                _log.error("%s is opened again after a while: %s", chain[0].id, edge.broke)
             self._closed.wait(self._again)
 
     def _follow(self, source: Source) -> bool:

@@ -6,6 +6,7 @@ The readers end what hangs as well as they can; what not even they get back from
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from dataclasses import dataclass, field
@@ -17,6 +18,13 @@ from muster.spi.readers import Reader
 
 GRACE_S = 6.0
 """Seconds that a reader has beyond its deadlines, to end what it started."""
+
+
+IDLE = 1
+"""Threads that are kept for the next read."""
+
+IDLE_S = 45.0
+"""Seconds that one of them waits for it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,6 +46,9 @@ class Hands:
         self._clock = clock
         self._ended: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._jobs: dict[str, Job] = {}
+        self._idle: list[queue.SimpleQueue[tuple[Job, Reader] | None]] = []
+        self.woken = False
+        """True when `wake` was called before or while `ended` waited last."""
 
     def free(self, adapter: str) -> bool:
         """True when nothing of this adapter is being read."""
@@ -53,13 +64,24 @@ class Hands:
         return {name: f"{'stuck' if job.late else 'reading'} {job.source.id}" for name, job in tuple(self._jobs.items())}
 
     def start(self, source: Source, reader: Reader) -> Job:
-        """Begins a read in a thread of its own; the adapter must be free."""
+        """Begins a read in a thread that does nothing else meanwhile; the adapter must be free."""
         now = self._clock.mono()
         limit = now + source.longest.total_seconds() + GRACE_S
         job = Job(source, now, self._clock.wall(), limit)
         self._jobs[source.adapter] = job
-        threading.Thread(target=self._read, args=(job, reader), name=f"read-{source.id}", daemon=True).start()
+        try:
+            hand = self._idle.pop()
+        except IndexError:
+            hand = queue.SimpleQueue()
+            threading.Thread(target=self._work, args=(hand,), name="read", daemon=True).start()
+        hand.put((job, reader))
         return job
+
+    def dismiss(self) -> None:
+        """Lets the threads end that have nothing to do."""
+        with contextlib.suppress(IndexError):
+            while True:
+                self._idle.pop().put(None)
 
     def ended(self, seconds: float) -> list[Job]:
         """Reads that ended, waiting ``seconds`` at most for the first. A late one that comes back only frees its adapter."""
@@ -70,6 +92,7 @@ class Hands:
                 came.append(self._ended.get_nowait())
         except queue.Empty:
             pass
+        self.woken = None in came
         found = [job for job in came if job is not None]
         for job in found:
             del self._jobs[job.source.adapter]
@@ -96,16 +119,40 @@ class Hands:
         """Adapters of which a read is under way that does not hang."""
         return frozenset(name for name, job in self._jobs.items() if not job.late)
 
-    def _read(self, job: Job, reader: Reader) -> None:
+    def _work(self, hand: queue.SimpleQueue[tuple[Job, Reader] | None]) -> None:
+        """Reads what it is given, one after the other; ends when it is not needed, or has waited long."""
+        while (given := self._given(hand)) is not None:
+            stays = False
+            try:
+                self._read(*given)
+                stays = len(self._idle) < IDLE
+                if stays:
+                    self._idle.append(hand)
+            finally:
+                self._ended.put(given[0])
+            del given
+            if not stays:
+                return
+
+    def _given(self, hand: queue.SimpleQueue[tuple[Job, Reader] | None]) -> tuple[Job, Reader] | None:
+        try:
+            return hand.get(timeout=IDLE_S)
+        except queue.Empty:
+            try:
+                self._idle.remove(hand)
+            except ValueError:
+                return hand.get()
+            return None
+
+    @staticmethod
+    def _read(job: Job, reader: Reader) -> None:
         try:
             job.captures.extend(reader.read(job.source, job.source.deadline))
-        except Exception as error:  # noqa: BLE001 - the edge of the worker: a reader promises not to raise, and one that does must not end the agent
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge of the worker: a reader promises not to raise, and one that does must not end the agent
             job.captures.append(_broken(job.source, error))
-        finally:
-            self._ended.put(job)
 
 
-def _broken(source: Source, error: Exception) -> Capture:
+def _broken(source: Source, error: BaseException) -> Capture:
     read = source.reads[0] if source.reads else None
     return Capture(
         source=source.id,

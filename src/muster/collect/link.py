@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import http.client
+import io
 import socket
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
 
 ANSWER_LIMIT = 1024 * 1024
 """Bytes read of one answer; a server that says more is not heard out."""
+
+TIMEOUT_S = 20.0
+"""Seconds for an answer where nothing else is said."""
+TLS_S = 3.0
+"""Seconds in which a server says whether it speaks TLS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +31,40 @@ class Answered:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    whole: bool = True
+    """False where it was longer than is read."""
+
+
+class _Until(io.RawIOBase):
+    """What a socket says until a time has come: one that goes on saying a little is not listened to for ever."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, until: float) -> None:
+        self._raw = raw
+        self._sock = sock
+        self._until = until
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int | None:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the answer has no end")
+        self._sock.settimeout(left)
+        return self._raw.readinto(into)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class Response(http.client.HTTPResponse):
+    """An answer that must have come, all of it, within the time of its socket, from the moment at which it is waited for."""
+
+    def __init__(self, sock: socket.socket, *words: Any, **more: Any) -> None:
+        super().__init__(sock, *words, **more)
+        whole: Any = self.fp
+        self.fp = io.BufferedReader(_Until(whole.detach(), sock, time.monotonic() + (sock.gettimeout() or TIMEOUT_S)))
 
 
 class Link:
@@ -43,6 +84,7 @@ class Link:
             return False
         self.close()
         connection = self._made(url, path)
+        connection.response_class = Response
         connection.connect()
         self._to, self._connection = (url, path), connection
         self.opened += 1
@@ -54,13 +96,16 @@ class Link:
         if connection is None:
             raise ConnectionError("not connected")
         try:
+            if connection.sock is not None:
+                connection.sock.settimeout(self._timeout)
             connection.request(method, path, body=body, headers=dict(headers))
             answer = connection.getresponse()
             said = answer.read(ANSWER_LIMIT)
+            whole = answer.isclosed() or (len(said) < ANSWER_LIMIT and not answer.length)
             if not answer.isclosed():
                 self.close()
-            return Answered(answer.status, {name.lower(): value for name, value in answer.getheaders()}, said)
-        except (OSError, http.client.HTTPException):
+            return Answered(answer.status, {name.lower(): value for name, value in answer.getheaders()}, said, whole)
+        except Exception:
             self.close()
             raise
 
@@ -93,3 +138,19 @@ class _SocketConnection(http.client.HTTPConnection):
         except OSError:
             self.close()
             raise
+
+
+def speaks_tls(url: str, error: Exception) -> bool:
+    """True when a server that ended a connection of plain HTTP with ``error`` would speak TLS at that port: it is asked."""
+    import ssl
+
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not isinstance(error, ConnectionError | http.client.BadStatusLine) or isinstance(error, ConnectionRefusedError):
+        return False
+    asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection((parts.hostname or "localhost", parts.port or 80), TLS_S) as plain, asking.wrap_socket(plain):
+            return True
+    except (OSError, ValueError):
+        return False

@@ -22,11 +22,15 @@ class Notify:
         """We are up."""
         self._say("READY=1")
 
-    def alive(self) -> None:
-        """We go on; said when it is time."""
-        if self._every != float("inf") and self._mono() >= self._next:
-            self._next = self._mono() + self._every
+    def alive(self) -> float:
+        """We go on; said when it is time. Gives the seconds after which it must be said again; infinite where nobody wants to hear it."""
+        if self._every == float("inf"):
+            return self._every
+        now = self._mono()
+        if now >= self._next:
+            self._next = now + self._every
             self._say("WATCHDOG=1")
+        return self._next - now
 
     def stopping(self) -> None:
         """We end."""

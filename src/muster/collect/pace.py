@@ -58,6 +58,10 @@ class Pace:
         elif self._missing.get(source) != 0:
             self._missing[source] = self._missing.get(source, 0) + 1
 
+    def never(self, source: SourceId) -> bool:
+        """True for a source that was asked, and that was not there even once."""
+        return self._missing.get(source, 0) > 0
+
     def promised(self, source: Source) -> Source:
         """The source with the cadence that it keeps: one that was never there is looked for less often, and says so."""
         if self._missing.get(source.id, 0) < PATIENCE:

@@ -7,19 +7,20 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from enum import Enum
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-import msgspec
-
-from muster.collect.link import Answered, Link
+from muster.collect.answer import Fate as Fate
+from muster.collect.answer import Posted as Posted
+from muster.collect.answer import judged as judged
+from muster.collect.answer import reads
+from muster.collect.link import Answered, Link, speaks_tls
+from muster.collect.words import plain
 from muster.domain.model.errors import InputError, MusterError
 from muster.wire.lanes import older
-from muster.wire.report import OLDEST, SCHEMA, AnswerDoc, ReportDoc, pack
+from muster.wire.report import OLDEST, SCHEMA, ReportDoc, pack
 
 if TYPE_CHECKING:
     import ssl
@@ -30,35 +31,9 @@ MEMBERS = "/v1/reports"
 READY = "/readyz"
 VERSION = "/version"
 TIMEOUT_S = 20.0
-LONGEST_ASKED_S = 3600.0
-"""The longest that a server may ask us to wait."""
 DISCOVERY = "server.json"
 SYSTEM = Path("/run/muster")
 """Only root can make this folder, for the user whom the server runs as."""
-
-
-class Fate(Enum):
-    """What became of a post. ``TAKEN``: the server has it. ``REFUSED``: it never will. ``LATER``: try again. ``TOO_LARGE``: in smaller pieces."""
-
-    TAKEN = "taken"
-    REFUSED = "refused"
-    LATER = "later"
-    TOO_LARGE = "too_large"
-
-
-@dataclass(frozen=True, slots=True)
-class Posted:
-    """The fate of one post, with the server's reason; ``wait`` are seconds the server asked for. ``renew`` when its numbering clashed.
-
-    ``broke`` when the server failed on it, which may be the report's own doing. ``wanted`` are digests of captures that it asks for.
-    """
-
-    fate: Fate
-    detail: str = ""
-    wait: float = 0.0
-    renew: bool = False
-    broke: bool = False
-    wanted: tuple[str, ...] = ()
 
 
 Post = Callable[[ReportDoc], Posted]
@@ -94,6 +69,8 @@ def address(text: str) -> Address:
     if text.startswith(("/", "unix:")):
         return Address("http://localhost", text.removeprefix("unix:").removeprefix("//"))
     url = text if "://" in text else f"http://{text}"
+    if "@" in url:
+        raise InputError("the server's address has a user or a password in it", hint="leave them out: a token goes into MUSTER_TOKEN, which is shown nowhere")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(f"{text!r} is no address of a server", hint="give http://host:port, https://host:port, or the path of a socket")
@@ -110,7 +87,7 @@ def discover(environ: Mapping[str, str], home: Path) -> Address | None:
         try:
             told = json.loads(file.read_text(encoding="utf-8"))
             ours = folder == SYSTEM or file.stat().st_uid in (0, os.geteuid())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
         if ours and isinstance(told, dict) and _alive(told.get("pid")):
             path = str(told.get("socket") or "")
@@ -134,7 +111,7 @@ def _alive(pid: object) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except (PermissionError, OverflowError):
         return True
     return True
 
@@ -165,10 +142,10 @@ class Poster:
                 self._member.refused()
                 answered = self._sent(where, report)
         except MusterError as error:
-            return Posted(Fate.LATER, error.message)
-        except (OSError, HTTPException) as error:
-            return Posted(Fate.LATER, f"{where.socket or where.url}: {getattr(error, 'strerror', None) or str(error) or type(error).__name__}")
-        return judged(answered.status, answered.headers, answered.body)
+            return Posted(Fate.LATER, plain(error.message))
+        except (OSError, HTTPException, ValueError) as error:
+            return Posted(Fate.LATER, f"{where.socket or where.url}: {_why(where, error)}")
+        return judged(answered.status, answered.headers, answered.body, whole=answered.whole)
 
     def well(self) -> bool:
         """True when the server says that it can do its work."""
@@ -178,7 +155,7 @@ class Poster:
         try:
             self._link.open(where.url, where.socket)
             return self._asked(where, READY).status == 200
-        except (OSError, HTTPException, MusterError):
+        except (OSError, HTTPException, ValueError, MusterError):
             return False
 
     def close(self) -> None:
@@ -223,59 +200,11 @@ class Poster:
             return self._member.schema or SCHEMA
         answered = self._asked(where, VERSION)
         self._link.open(where.url, where.socket)
-        try:
-            told = json.loads(answered.body) if answered.status == 200 else {}
-        except ValueError:
-            return OLDEST
-        schema = told.get("report_schema") if isinstance(told, dict) else None
-        return schema if isinstance(schema, int) else OLDEST
+        return reads(answered.body) if answered.status == 200 else OLDEST
 
 
-def judged(status: int, headers: Mapping[str, str], body: bytes) -> Posted:
-    """What an answer means. A server that is busy, starting, or does not know us yet is asked again; one that cannot use the report is not."""
-    headers = {name.lower(): value for name, value in headers.items()}
-    answer = _answer(headers, body)
-    detail = _said(answer) if answer else f"HTTP {status}: {_problem(body)}"
-    if 200 <= status < 300:
-        if answer is not None and answer.answer == "refused":
-            return Posted(Fate.REFUSED, detail, renew=True)
-        return Posted(Fate.TAKEN, detail, wanted=tuple(answer.wanted) if answer else ())
-    if status == 413:
-        return Posted(Fate.TOO_LARGE, detail)
-    if status in (400, 409, 415, 422):
-        return Posted(Fate.REFUSED, detail, renew=status == 409)
-    return Posted(Fate.LATER, detail, wait=_asked_wait(headers), broke=status >= 500 and status != 503)
-
-
-def _said(answer: AnswerDoc) -> str:
-    return f"{answer.answer}: {answer.detail}" if answer.detail else answer.answer
-
-
-def _asked_wait(headers: Mapping[str, str]) -> float:
-    """Seconds that the server asks us to wait: a number, or a date held against its own clock."""
-    after = headers.get("retry-after", "").strip()
-    if after.isdecimal():
-        return min(float(after), LONGEST_ASKED_S)
-    try:
-        seconds = (parsedate_to_datetime(after) - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
-    except (TypeError, ValueError):
-        return 0.0
-    return min(max(seconds, 0.0), LONGEST_ASKED_S)
-
-
-def _answer(headers: Mapping[str, str], body: bytes) -> AnswerDoc | None:
-    decode = msgspec.msgpack.decode if "msgpack" in headers.get("content-type", "") else msgspec.json.decode
-    try:
-        return decode(body, type=AnswerDoc)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-
-
-def _problem(body: bytes) -> str:
-    """The sentence of a problem document (RFC 9457), else the beginning of what was said."""
-    try:
-        told = json.loads(body)
-    except ValueError:
-        told = None
-    found = told.get("detail") or told.get("title") if isinstance(told, dict) else None
-    return str(found or body[:200].decode("utf-8", "replace"))
+def _why(where: Address, error: Exception) -> str:
+    """Why there is no answer, in the words of the system, or what it comes from."""
+    if not where.socket and speaks_tls(where.url, error):
+        return "it speaks TLS; use https://"
+    return plain(getattr(error, "strerror", None) or str(error) or type(error).__name__)

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from muster.collect.chain import SHOWS
 from muster.domain.model.observation import Interpretation
 from muster.domain.model.reading import Known
 from muster.domain.model.source import Outcome, Source, WitnessClass
 from muster.spi.adapter import Manifest
-
-SHOWS = frozenset({Outcome.DEVICES, Outcome.PARTIAL, Outcome.DEVICE_LOST})
-"""Outcomes of a source that has cards here."""
 
 _QUIET = frozenset({Outcome.TOOL_MISSING, Outcome.UNREACHABLE, Outcome.NO_DEVICES})
 

@@ -14,14 +14,14 @@ import logging
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from muster.domain.model.errors import Unavailable
-from muster.wire.report import ReportDoc, pack, unpack
+from muster.domain.model.errors import Conflict, Unavailable
+from muster.wire.report import SCHEMA, ReportDoc, pack, unpack
 
 _log = logging.getLogger("muster.spool")
 LISTINGS, EVENTS = "l", "e"
@@ -68,7 +68,9 @@ class Spool:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             found = list(self._found())
         except OSError as error:
-            raise Unavailable(f"{folder}: {error.strerror}", hint="name another folder with --state") from error
+            why = "it is no folder" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
+            raise Unavailable(f"{folder}: {why}", hint="name another folder with --state or MUSTER_STATE") from error
+        _refuse_newer(folder, found)
         self._lanes: dict[str, dict[int, Kept]] = {lane: {each.order: each for each in found if each.lane == lane} for lane in (LISTINGS, EVENTS)}
         self._next = max((each.order for each in found), default=0) + 1
         self.size = sum(each.size for each in found)
@@ -219,6 +221,27 @@ class Spool:
                 yield Kept(int(order), lane, path, found.st_size, found.st_mtime)
             elif found is not None:
                 _remove(path)
+
+
+class _Schema(msgspec.Struct):
+    """Of a report, the schema that it is written in."""
+
+    schema: int = 1
+
+
+_schema = msgspec.msgpack.Decoder(_Schema).decode
+
+
+def _refuse_newer(folder: Path, found: Sequence[Kept]) -> None:
+    """Raises Conflict where the newest reports are of a newer Muster: delivered by this one they would lose what it does not know of."""
+    for each in {each.lane: each for each in found}.values():
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            newest = _schema(each.path.read_bytes()).schema
+            if newest > SCHEMA:
+                raise Conflict(
+                    f"{folder} holds reports of a newer Muster (schema {newest}; this one writes {SCHEMA})",
+                    hint="let the newer agent deliver them (`muster agent --once`), or move them away, or name another folder with --state or MUSTER_STATE",
+                )
 
 
 def _file(path: Path) -> os.stat_result | None:

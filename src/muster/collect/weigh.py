@@ -4,10 +4,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _PROC = Path("/proc")
+
+
+SELDOM_S = 300.0
+"""Seconds after which memory is counted again, where it has been for long: the count goes through all pages."""
+
+OFTEN_S = 60.0
+"""The same at the beginning."""
+
+
+class Scales:
+    """Memory of a process and its children, as it was counted last: the younger the process, the more often."""
+
+    def __init__(self, pid: int, mono: Callable[[], float], count: Callable[[int], int] | None = None) -> None:
+        self._pid = pid
+        self._mono = mono
+        self._count = count or memory
+        self._began = mono()
+        self._next = self._began
+        self._last = 0
+
+    def memory(self) -> int:
+        """Bytes."""
+        now = self._mono()
+        if now >= self._next:
+            self._next = now + min(max(now - self._began, OFTEN_S), SELDOM_S) - 1.0
+            self._last = self._count(self._pid)
+        return self._last
 
 
 def memory(pid: int, proc: Path = _PROC) -> int:

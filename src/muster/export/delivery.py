@@ -70,6 +70,8 @@ class Courier:
         self._said = ""
         self.waiting = 0
         """Bytes that wait."""
+        self.trouble = ""
+        """Why the last post failed that may be tried again."""
         self.sent = 0
         self.retries = 0
         self.dropped: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
@@ -94,25 +96,29 @@ class Courier:
         while self.waiting > WAITING_BYTES and len(self._waiting) > 1:
             self._drop(self._waiting.popleft(), "waited", "more waits than may: the oldest is given up")
 
-    def deliver(self, until: float) -> bool:
-        """Posts what waits until nothing does, or ``until`` has come. True when nothing waits."""
+    def deliver(self, until: float, tries: int = 0) -> bool:
+        """Posts what waits until nothing does, ``until`` has come, or ``tries`` posts failed one after the other (0: no matter). True when nothing waits."""
+        self._failures = 0 if tries else self._failures
         while self._waiting:
             reply = self._post(self._seal(self._waiting[0].items))
             if not _later(reply):
                 self._failures = 0
                 self._done(self._waiting.popleft(), reply)
-            elif not self._hold(reply, until):
+            elif not self._hold(reply, until, tries):
                 return False
         return True
 
-    def _hold(self, reply: Reply, until: float) -> bool:
-        """Waits after a failure. False when there is no time for another try."""
+    def _hold(self, reply: Reply, until: float, tries: int) -> bool:
+        """Waits after a failure. False when there is no time for another try, or it was tried often enough."""
         self._failures += 1
-        self.retries += 1
-        self._tell(f"it is tried again: {reply.detail}")
+        self.trouble = reply.detail
         usual = min(LONGEST_S, FIRST_S * 2.0 ** min(self._failures - 1, 16)) * (0.5 + self._moving.die() / 2)
         pause = max(usual, min(reply.wait, 10 * LONGEST_S))
         left = until - self._moving.clock()
+        if tries and (self._failures >= tries or pause >= left):
+            return False
+        self.retries += 1
+        self._tell(f"it is tried again: {reply.detail}")
         return not self._moving.pause(min(pause, max(left, 0.0))) and pause < left
 
     def _done(self, parcel: Parcel, reply: Reply) -> None:

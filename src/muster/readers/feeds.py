@@ -41,6 +41,9 @@ class Feed(Protocol):
     lost: int
     ended: bool
 
+    def fileno(self) -> int:
+        """What can be waited on: it is ready when `lines` has something, or when it ended."""
+
     def lines(self, seconds: float) -> list[Line]:
         """What came, after waiting for it ``seconds`` at most."""
 
@@ -68,6 +71,10 @@ class DeviceFeed:
         self.ended = False
         self._why = ""
         self._handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def fileno(self) -> int:
+        """The device."""
+        return self._handle
 
     def lines(self, seconds: float) -> list[Line]:
         """What came, some hundred records at most."""
@@ -150,6 +157,10 @@ class ToolFeed:
             start_new_session=True,
         )
         self._handle = self._process.stdout.fileno() if self._process.stdout else -1
+
+    def fileno(self) -> int:
+        """The end of its output that is read."""
+        return self._handle
 
     def lines(self, seconds: float) -> list[Line]:
         """What came; a last line without its end is given when the tool ended."""

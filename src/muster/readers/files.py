@@ -45,8 +45,9 @@ class FilesReader:
             answer = self._ask(source.adapter, read, until)
         if answer.outcome is not None:
             return taking.failed(answer.outcome, answer.detail, stderr=answer.stderr)
-        detail = "" if answer.value["files"] else f"no file matches {' '.join(read.locator)}"
-        return taking.brought(answer.value["text"].encode("utf-8", "surrogateescape"), cut=answer.value["cut"], detail=detail)
+        told = answer.value()
+        detail = "" if told["files"] else f"no file matches {' '.join(read.locator)}"
+        return taking.brought(told["text"].encode("utf-8", "surrogateescape"), cut=told["cut"], detail=detail)
 
     def _ask(self, adapter: str, read: Read, until: float) -> Answer:
         worker = self._borrow()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable
 from datetime import timedelta
@@ -30,4 +29,4 @@ class LibraryReader:
             if answer.outcome is not None:
                 yield taking.failed(answer.outcome, answer.detail, **more)
             else:
-                yield taking.brought(json.dumps(answer.value).encode(), **more)
+                yield taking.brought(answer.text, **more)

@@ -7,7 +7,10 @@ After a restart what was seen is passed over; after a reboot everything is new.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
+import select
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -36,7 +39,6 @@ BOOT_CONTEXT = "boot_id"
 BOOTED_CONTEXT = "booted_at"
 """Keys of `Capture.context`: the boot that the lines are of, and when it began (ISO 8601), by which seconds since boot can be dated."""
 
-_STEP_S = 0.5
 _DENIED = frozenset({errno.EACCES, errno.EPERM})
 
 
@@ -47,7 +49,10 @@ class KernelStream:
         self._clock = clock
         self._custody = custody
         self._proc = proc
-        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._bells: set[int] = set()
+        """Writing ends of pipes, one per stream that is followed: a byte there ends its wait."""
 
     def read(self, source: Source, deadline: timedelta) -> Iterable[Capture]:
         """One capture per read of the source: all lines that are there now, oldest first."""
@@ -70,27 +75,47 @@ class KernelStream:
         taking = Taking.begin(source, read, self._clock)
         boot = _text(self._proc / "sys/kernel/random/boot_id")
         seen = resume = sequence_after(cursor, boot)
-        feed = self._open(taking)
-        if isinstance(feed, Capture):
-            yield feed, Cursor(f"{boot}:{seen}")
-            return
-        try:
-            while not self._closed.is_set():
-                first = feed.lines(_STEP_S)
-                taking = Taking.begin(source, read, self._clock)
-                fresh = [line for line in (*first, *(_gather(feed, time.monotonic() + BATCH_S, BATCH, QUIET_S) if first else ())) if line.sequence > resume]
-                if fresh:
-                    seen = max(line.sequence for line in fresh)
-                    yield self._capture(taking, feed, fresh), Cursor(f"{boot}:{seen}")
-                if feed.ended:
-                    yield taking.failed(Outcome.UNREACHABLE, f"{read.locator[0]} ended: {feed.ending()}"), Cursor(f"{boot}:{seen}")
-                    return
-        finally:
-            self._end(source, feed)
+        with self._bell() as bell:
+            feed = self._open(taking)
+            if isinstance(feed, Capture):
+                yield feed, Cursor(f"{boot}:{seen}")
+                return
+            try:
+                while _waited(feed, bell):
+                    first = feed.lines(0)
+                    taking = Taking.begin(source, read, self._clock)
+                    fresh = [line for line in (*first, *(_gather(feed, time.monotonic() + BATCH_S, BATCH, QUIET_S) if first else ())) if line.sequence > resume]
+                    if fresh:
+                        seen = max(line.sequence for line in fresh)
+                        yield self._capture(taking, feed, fresh), Cursor(f"{boot}:{seen}")
+                    if feed.ended:
+                        yield taking.failed(Outcome.UNREACHABLE, f"{read.locator[0]} ended: {feed.ending()}"), Cursor(f"{boot}:{seen}")
+                        return
+            finally:
+                self._end(source, feed)
 
     def close(self) -> None:
-        """Ends every stream that is followed, within half a second."""
-        self._closed.set()
+        """Ends every stream that is followed, at once."""
+        with self._lock:
+            self._closed = True
+            for each in self._bells:
+                os.write(each, b"x")
+
+    @contextlib.contextmanager
+    def _bell(self) -> Iterator[int]:
+        """What is ready to be read once the streams are to end."""
+        bell, ring = os.pipe()
+        try:
+            with self._lock:
+                self._bells.add(ring)
+                if self._closed:
+                    os.write(ring, b"x")
+            yield bell
+        finally:
+            with self._lock:
+                self._bells.discard(ring)
+            os.close(bell)
+            os.close(ring)
 
     def _open(self, taking: Taking) -> Feed | Capture:
         stuck = self._custody.stuck(taking.source.adapter)
@@ -111,6 +136,11 @@ class KernelStream:
         context = {BOOT_CONTEXT: _text(self._proc / "sys/kernel/random/boot_id"), BOOTED_CONTEXT: _booted(self._proc)}
         detail = f"{feed.lost} times records were overwritten before they were read" if feed.lost else ""
         return taking.brought(b"".join(line.text + b"\n" for line in lines), context={k: v for k, v in context.items() if v}, detail=detail)
+
+
+def _waited(feed: Feed, bell: int) -> bool:
+    """Waits until the feed has something, however long that is. False once the bell was rung."""
+    return bell not in select.select([feed.fileno(), bell], [], [])[0]
 
 
 def sequence_after(cursor: Cursor | None, boot: str) -> int:

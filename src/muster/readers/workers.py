@@ -53,15 +53,22 @@ class WorkerState:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a worker answered: a value, or an outcome with its detail. ``gone`` is set when the worker ended over it, ``stuck`` when it would not end."""
+    """What a worker answered: a value, as JSON text, or an outcome with its detail.
 
-    value: Any = None
+    ``gone`` is set when the worker ended over it, ``stuck`` when it would not end.
+    """
+
+    text: bytes = b""
     outcome: Outcome | None = None
     detail: str = ""
     stderr: bytes = b""
     exit_status: int | None = None
     gone: bool = False
     stuck: bool = False
+
+    def value(self) -> Any:
+        """The value itself."""
+        return _loaded(self.text)
 
 
 @dataclass(slots=True)
@@ -246,20 +253,43 @@ _BY_KIND = {"import": Outcome.TOOL_MISSING, "function": Outcome.TOOL_MISSING, "n
 _BY_TYPE = {"PermissionError": Outcome.NOT_PERMITTED, "TimeoutError": Outcome.TIMED_OUT, "FileNotFoundError": Outcome.TOOL_MISSING}
 
 
-_decode = msgspec.json.Decoder().decode
+class _Told(msgspec.Struct):
+    """A worker's line. The value stays the text that it came as: a snapshot is long, and who reads it goes by the text."""
+
+    value: msgspec.Raw = msgspec.Raw(b"")
+    error: str = ""
+    type: str = ""
+    detail: str = ""
+    outcome: str = ""
+
+
+_decode = msgspec.json.Decoder(_Told).decode
+_decode_any = msgspec.json.Decoder().decode
+
+
+def _loaded(text: bytes) -> Any:
+    try:
+        return _decode_any(text)
+    except ValueError:
+        return json.loads(text)  # not-a-number and the like, which strict JSON has not
+
+
+def _split(line: bytes) -> _Told:
+    try:
+        return _decode(line)
+    except ValueError:
+        told = json.loads(line)
+        return _Told(**{**told, "value": msgspec.Raw(json.dumps(told.get("value")).encode())})
 
 
 def _understood(line: bytes, said: bytes) -> Answer:
-    try:
-        told = _decode(line)
-    except ValueError:
-        told = json.loads(line)  # not-a-number and the like, which strict JSON has not
-    if "error" not in told:
-        return Answer(value=told["value"], stderr=said)
-    outcome = _BY_KIND.get(told["error"]) or _BY_TYPE.get(told["type"], Outcome.DRIVER_UNUSABLE)
-    if told.get("outcome") in set(Outcome):
-        outcome = Outcome(told["outcome"])
-    return Answer(outcome=outcome, detail=f"{told['type']}: {told['detail']}", stderr=said)
+    told = _split(line)
+    if not told.error:
+        return Answer(text=bytes(told.value), stderr=said)
+    outcome = _BY_KIND.get(told.error) or _BY_TYPE.get(told.type, Outcome.DRIVER_UNUSABLE)
+    if told.outcome in set(Outcome):
+        outcome = Outcome(told.outcome)
+    return Answer(outcome=outcome, detail=f"{told.type}: {told.detail}", stderr=said)
 
 
 def _ending(status: int | None) -> str:

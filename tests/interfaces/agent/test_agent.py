@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
+import select
 import socketserver
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -60,7 +64,7 @@ class Listener(socketserver.ThreadingUnixStreamServer):
 
     def __init__(self, path: Path) -> None:
         self.got: list[ReportDoc] = []
-        self.first: list[tuple[int, AnswerDoc]] = []
+        self.first: list[tuple[int, AnswerDoc | dict[str, str]]] = []
         super().__init__(str(path), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -196,7 +200,66 @@ def test_the_door_has_exit_codes(tmp_path: Path, machine: Path, listener: Listen
     assert main([*told, "--server", str(tmp_path / "muster.sock")]) == 0
     assert main([*told, "--server", str(tmp_path / "other.sock")]) == 6
     assert main(["--once", "--machine", str(tmp_path / "none")]) == 2
-    assert "muster:" in capsys.readouterr().err
+    assert capsys.readouterr().err.count("muster:") == 2
+    for status in (401, 403):
+        listener.first[:] = [(status, {"detail": "who are you?"})]
+        assert main([*told, "--server", str(tmp_path / "muster.sock")]) == 4
+        assert re.search(r"muster: .*who are you[^\0]*muster agent join", capsys.readouterr().err)
+
+
+@contextmanager
+def at_a_terminal(*words: str) -> Iterator[Callable[[str], str]]:
+    """An agent whose stderr is a terminal. What is given waits for a text on it, and tells all that was said until then."""
+    screen, line = pty.openpty()
+    told = bytearray()
+
+    def until(text: str) -> str:
+        end = time.monotonic() + 20
+        while text not in told.decode() and time.monotonic() < end:
+            if select.select([screen], [], [], 0.1)[0]:
+                told.extend(os.read(screen, 4096))
+        return told.decode()
+
+    environment = {**os.environ, "PYTHONPATH": "src", "MUSTER_CADENCE": "1"}
+    with subprocess.Popen([sys.executable, "-m", "muster.interfaces.agent", *words], stdout=subprocess.PIPE, stderr=line, env=environment) as process:
+        try:
+            yield until
+        finally:
+            process.terminate()
+            assert process.communicate(timeout=20)[0] == b""
+            os.close(line)
+            os.close(screen)
+
+
+def test_at_a_terminal_it_says_what_it_does_and_when_it_is_connected_again(tmp_path: Path, machine: Path, listener: Listener) -> None:
+    with at_a_terminal("--server", str(tmp_path / "muster.sock"), "--machine", str(machine), "--state", str(tmp_path / "state")) as until:
+        told = until("connected")
+        assert f"muster: reports small-1 to {tmp_path / 'muster.sock'}, until Ctrl-C; its state is in {tmp_path / 'state'}\r\n" in told
+        assert told.count("muster: connected; the server takes the reports\r\n") == 1
+        listener.first += [(503, AnswerDoc("refused", "busy"))] * 2
+        told = until("connected again")
+        assert told.count("reports wait: ") == 1, "the log says why"
+        assert told.count("muster: connected again\r\n") == 1
+
+
+def test_at_a_terminal_it_counts_its_sources_and_says_how_a_stranger_comes_in(tmp_path: Path, machine: Path, listener: Listener) -> None:
+    listener.first += [(403, {"detail": "who are you?"})] * 100
+    with at_a_terminal("--server", str(tmp_path / "muster.sock"), "--machine", str(machine), "--state", str(tmp_path / "state"), "--once") as until:
+        told = until("muster agent join")
+    assert "muster: the reports wait in" in told
+    assert "muster agent join" in told
+    assert "delivered" not in told
+    listener.first.clear()
+    with at_a_terminal("--server", str(tmp_path / "muster.sock"), "--machine", str(machine), "--state", str(tmp_path / "state"), "--once") as until:
+        told = until("delivered")
+    assert "muster: 2 sources are read" in told
+    assert re.search(r"muster: \d reports delivered", told)
+
+
+def test_in_a_journal_it_says_nothing_more(tmp_path: Path, machine: Path, listener: Listener, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_agent(settings(tmp_path, machine), {}, once=True) == 0
+    assert listener.got
+    assert capsys.readouterr() == ("", "")
 
 
 def test_it_loads_little() -> None:

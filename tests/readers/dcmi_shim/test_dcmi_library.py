@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.needs import program
 
 from muster.adapters.huawei import interpret
 from muster.adapters.huawei.failures import CODES
@@ -26,9 +26,7 @@ CALL = "import json, sys; from muster.adapters.huawei.library import snapshot; p
 
 
 def compiled(folder: Path, *switches: str) -> Path:
-    gcc = shutil.which("gcc")
-    if gcc is None:
-        pytest.skip("no gcc on this machine")
+    gcc = program("gcc")
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run([gcc, "-shared", "-fPIC", "-O1", *switches, "-o", str(folder / "libdcmi.so"), str(HERE / "libdcmi.c")], check=True, timeout=60)
     return folder

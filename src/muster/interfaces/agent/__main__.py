@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from pathlib import Path
 
+from muster.collect.words import LINE, log_to_stderr, plain
 from muster.domain.model.errors import MusterError
 from muster.wiring.agent import Settings, run_agent
 
@@ -16,11 +16,11 @@ from muster.wiring.agent import Settings, run_agent
 def main(arguments: list[str] | None = None) -> int:
     """Runs the agent and returns its exit code: 0, 1 for reports refused, 5 and 6 for a state folder or server that cannot be used."""
     told = _parser().parse_args(arguments)
-    logging.basicConfig(level=logging.INFO if told.verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    log_to_stderr(verbose=told.verbose)
     try:
         return run_agent(Settings.of(os.environ, told.server, told.machine, told.state), os.environ, once=told.once)
     except MusterError as error:
-        sys.stderr.write(f"muster: {error.message}\n" + (f"  {error.hint}\n" if error.hint else ""))
+        sys.stderr.write(f"muster: {plain(error.message, LINE)}\n" + (f"  {plain(error.hint, LINE)}\n" if error.hint else ""))
         return {"invalid_input": 2, "not_found": 3, "not_allowed": 4, "conflict": 5, "unavailable": 6}.get(error.code, 1)
 
 
