@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The API at 100,000 cards: 50 requests a second in open loop (page, filters on facts and gauges, sort, detail), the summary, and an export of everything.
 
-``python bench/api.py [--cards 100000] [--seconds 60] [--rate 50] [--beside "COMMAND"]``. The store is filled through its writer; the server is uvicorn in a
-process of its own. ``--beside`` runs a command during the measurement (an ingest at full rate) with STORE in its environment.
+``python bench/api.py [--cards 100000] [--seconds 60] [--rate 50]``. The store is filled through its writer; the server is uvicorn in a process of its own,
+and nobody writes meanwhile: what users wait while a site reports is `bench/site.py`'s.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import random
 import resource
-import shlex
 import signal
 import socket
 import subprocess
@@ -206,6 +206,9 @@ def serve(path: str, port: int) -> None:
     from muster.wiring.desk import Desk
 
     sys.setswitchinterval(0.0005)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)  # both as the server does
     store = open_store(Path(path))
     nobody: Any = None
     desk = Desk(reader=store.reader, keeper=nobody, policy=Policy(), clock=time.time, adapters=tuple(adapters()), version="bench", numbers=store.numbers)
@@ -266,11 +269,10 @@ class Client:
         return int(head[9:12]), length
 
 
-async def load(port: int, cards: int, rate: float, seconds: float) -> dict[str, list[float]]:
-    """Milliseconds from the moment at which each request was due, by kind."""
+async def load(port: int, mix: Iterator[tuple[str, str]], rate: float, seconds: float) -> dict[str, list[float]]:
+    """Milliseconds from the moment at which each request of the mix was due, by kind."""
     dice = random.Random(3)
     client, told = Client(port), dict[str, list[float]]()
-    mix = kinds(cards, dice)
     started = due = time.perf_counter()
     running: set[asyncio.Task[None]] = set()
 
@@ -326,19 +328,19 @@ def _wait(port: int) -> float:
     raise SystemExit("the server does not answer")
 
 
-def measure(path: Path, cards: int, rate: float, seconds: float, beside: str) -> int:
+def measure(path: Path, cards: int, rate: float, seconds: float) -> int:
     """Serves and measures; the exit status says whether the limits were kept."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     server = subprocess.Popen([sys.executable, __file__, "--serve", str(path), "--port", str(port)])
-    other = subprocess.Popen(shlex.split(beside), env={**os.environ, "STORE": str(path)}) if beside else None
     missed: list[str] = []
     try:
         print(f"first answer, {cards:,} cards read into columns: {_wait(port):.1f} s, server {rss(server.pid):.0f} MiB (peak {rss(server.pid, peak=True):.0f})")
-        asyncio.run(load(port, cards, rate, 5))
+        mix = kinds(cards, random.Random(3))
+        asyncio.run(load(port, mix, rate, 5))
         before = cpu(server.pid)
-        told = asyncio.run(load(port, cards, rate, seconds))
+        told = asyncio.run(load(port, mix, rate, seconds))
         used = (cpu(server.pid) - before) / seconds
         together = [each for values in told.values() for each in values]
         for kind, values in [*told.items(), ("all", together)]:
@@ -353,10 +355,8 @@ def measure(path: Path, cards: int, rate: float, seconds: float, beside: str) ->
             took, size = fetch(port, f"/api/v1/cards?format={form}")
             print(f"export {form:6}  {took:6.1f} s   {size / 2**20:7.0f} MiB   server {stood:.0f} MiB before, {rss(server.pid, peak=True):.0f} MiB at its peak")
     finally:
-        for each in (server, other):
-            if each is not None:
-                each.send_signal(signal.SIGTERM)
-                each.wait(30)
+        server.send_signal(signal.SIGTERM)
+        server.wait(30)
     print("missed: " + "; ".join(missed) if missed else "all limits kept")
     return 1 if missed else 0
 
@@ -373,7 +373,6 @@ def main() -> int:
     asked.add_argument("--cards", type=int, default=100_000)
     asked.add_argument("--seconds", type=float, default=60.0)
     asked.add_argument("--rate", type=float, default=50.0)
-    asked.add_argument("--beside", default="", help="a command that runs meanwhile, with STORE in its environment")
     asked.add_argument("--store", type=Path, help="a store that was filled before, or is kept for later")
     asked.add_argument("--serve", help=argparse.SUPPRESS)
     asked.add_argument("--port", type=int, help=argparse.SUPPRESS)
@@ -388,7 +387,7 @@ def main() -> int:
             fill(path, told.cards, time.time())
             print(f"filled in {time.perf_counter() - began:.0f} s, {path.stat().st_size / 2**20:.0f} MiB")
         print(json.dumps({"cards": told.cards, "cores": os.cpu_count(), "python": sys.version.split()[0]}))
-        return measure(path, told.cards, told.rate, told.seconds, told.beside)
+        return measure(path, told.cards, told.rate, told.seconds)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ it, memory moves rarely, energy is the sum of the power, bandwidth is the load w
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -175,8 +176,8 @@ def columns(folder: Path) -> tuple[float, float, float]:
     return made, sorted(times)[10], sorted(sorts)[10]
 
 
-def main() -> None:
-    """Prints figures beside their limits."""
+def main() -> int:
+    """Prints figures beside their limits; 1 when one is missed."""
     asked = argparse.ArgumentParser(description="bytes and time of minute roll-ups")
     asked.add_argument("--nodes", type=int, default=64)
     asked.add_argument("--hours", type=int, default=24)
@@ -203,7 +204,8 @@ def main() -> None:
         )
         made, one, sort = columns(folder)
         print(f"columns of 100,000 cards        {made:8.2f} s to make, {one:.2f} ms to read one, {sort:.2f} ms with filter and sort")
+    return int(size * scale * day / 1e9 + waiting > DAY_LIMIT or times[-1] > READ_LIMIT)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socketserver
 import threading
 import time
@@ -16,11 +17,13 @@ from pathlib import Path
 import pytest
 from tests.collect.test_delivery import report
 from tests.collect.world import Hands
+from tests.needs import lacks
 
 from muster.collect.noted import FILE
 from muster.collect.spool import Limits, Spool
 from muster.wiring.agent import Settings
 from muster.wiring.checkup import checkup, device_files
+from muster.wiring.lock import alone
 from muster.wiring.survey import Seen
 
 
@@ -90,7 +93,7 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
         ({"until": time.time() + 900, "off": 0.2, "trouble": ""}, "ok", ""),
         ({"until": time.time() + 20, "off": 0.0, "trouble": ""}, "limited", "ends now"),
         ({"until": time.time() + 900, "off": 3600.0, "trouble": ""}, "limited", "ends now"),
-        ({"until": None, "trouble": "this reporter was revoked"}, "failed", "revoked"),
+        ({"until": None, "trouble": "this reporter was revoked", "at": time.time() - 700, "help": "reenrol it"}, "failed", "revoked (first said"),
         ({}, "nothing", "no access token"),
     ],
 )
@@ -129,6 +132,45 @@ def test_a_spool_that_fills_and_a_delivery_that_stands_still(tmp_path: Path) -> 
     assert "the spool may need" in found["spool"].why
 
 
+def test_what_was_wrong_is_told_with_its_time_and_not_when_it_is_over(tmp_path: Path, server: str) -> None:
+    """The spool waits, and a note of an agent that ended long ago says that no server was there."""
+    spool = Spool(tmp_path / "state" / "spool", Limits())
+    spool.add(report(Hands(), 1))
+    for path in (tmp_path / "state" / "spool").iterdir():
+        os.utime(path, (time.time() - 1200, time.time() - 1200))
+    note = {"trouble": "no server is running here", "trouble_at": time.time() - 780}
+    (tmp_path / "state" / FILE).write_text(json.dumps(note))
+    found = checked(tmp_path, MUSTER_SERVER="http://127.0.0.1:9")
+    assert found["delivery"].why == "no server is running here (first said 13 minutes ago)"
+    assert found["spool"].help == f"no agent runs on {tmp_path / 'state'}: start it"
+    assert found["reach"].state == "failed"
+    found = checked(tmp_path, MUSTER_SERVER=server)
+    assert (found["server"].state, "delivery" in found, "reach" in found) == ("ok", False, False)
+
+    with alone(tmp_path / "state"):
+        found = checked(tmp_path, MUSTER_SERVER=server)
+        assert "delivery" not in found, "the server answers now"
+        assert "agent's log" in found["spool"].help
+        assert checked(tmp_path, MUSTER_SERVER="http://127.0.0.1:9")["spool"].help == "look at agent.reach above"
+        assert checked(tmp_path, MUSTER_SERVER="ftp://x")["spool"].help == "look at agent.server above"
+        (tmp_path / "state" / FILE).write_text(json.dumps({**note, "trouble": "HTTP 503: the disk is full"}))
+        assert checked(tmp_path, MUSTER_SERVER=server)["delivery"].why == "HTTP 503: the disk is full (first said 13 minutes ago)"
+    assert "delivery" not in checked(tmp_path, MUSTER_SERVER=server), "nobody runs who would be told so now"
+
+
+def test_each_row_that_a_hint_names_is_there(tmp_path: Path, server: str) -> None:
+    spool = Spool(tmp_path / "state" / "spool", Limits())
+    spool.add(report(Hands(), 1))
+    for path in (tmp_path / "state" / "spool").iterdir():
+        os.utime(path, (time.time() - 1200, time.time() - 1200))
+    with alone(tmp_path / "state"):
+        for address in (server, "http://127.0.0.1:9", "ftp://x", ""):
+            found = checked(tmp_path, MUSTER_SERVER=address)
+            for row in found.values():
+                for named in re.findall(r"agent\.(\w+) above", row.help):
+                    assert named in list(found)[: list(found).index(row.source.removeprefix("agent."))]
+
+
 def node_tree(root: Path) -> Path:
     """A card on a bus with a device file that a driver made."""
     card = root / "sys/bus/pci/devices/0000:1a:00.0"
@@ -154,7 +196,7 @@ def test_device_files_that_are_not_there(tmp_path: Path) -> None:
 
 def test_device_files_that_may_not_be_opened(tmp_path: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root may become somebody else")
+        lacks("only root may become somebody else")
     path = node_tree(tmp_path)
     path.parent.mkdir(parents=True)
     path.write_text("")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.needs import lacks
 
 from muster.collect.weigh import children
 from muster.domain.model.errors import NotFound
@@ -58,7 +59,7 @@ provides = ["power.draw"]
 def agent(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     """An agent with one library open, and its state folder."""
     if shutil.which("gcc") is None:
-        pytest.skip("no C compiler")
+        lacks("no C compiler")
     place = tmp_path / "packages"
     for folder in (place / "held", place / "held-0.dist-info", tmp_path / "lib"):
         folder.mkdir(parents=True)

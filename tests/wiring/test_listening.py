@@ -26,6 +26,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.needs import lacks
 from tests.wiring.certificates import authority
 
 from muster.domain.model.access import Grade, User
@@ -232,9 +233,10 @@ SYSTEM = shutil.which("python3", path="/usr/bin:/bin")
 """A Python that every user can run."""
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or SYSTEM is None, reason="only root can become another user, who needs a Python to run")
 def test_another_user_at_the_socket_is_a_stranger(told: dict[str, Any]) -> None:
     """The file's mode keeps others out; where somebody opened it, the kernel's word on who comes still counts."""
+    if os.geteuid() != 0 or SYSTEM is None:
+        lacks("only root can become another user, who needs a Python to run")
     nobody = pwd.getpwnam("nobody")
     code = (
         "import http.client, socket, sys\n"
@@ -334,3 +336,31 @@ def test_words_of_an_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     found: ServerSettings = load_settings()
 
     assert (found.names, found.outgoing_http, found.oidc_roles) == (("a.example", "b.example"), ("oidc",), {"staff": "viewer"})
+
+
+def test_a_chain_without_its_authority_is_refused(told: dict[str, Any], tmp_path: Path) -> None:
+    files = authority(tmp_path / "good", "127.0.0.1")
+    whole = files.chain.read_bytes()
+    leaf = whole[: whole.index(b"-----END CERTIFICATE-----") + 26]
+    files.chain.write_bytes(leaf)
+    with pytest.raises(InputError, match="lacks its authority") as refused:
+        Server(load_settings(**told, tls_certificate=files.chain, tls_key=files.key), build).start()
+    assert "CN=test authority" in refused.value.hint
+    files.chain.write_bytes(leaf + files.ca.read_bytes())
+    with Server(load_settings(**told, tls_certificate=files.chain, tls_key=files.key), build) as server:
+        made = server.authority
+        assert made is not None
+        assert made.fingerprint == files.fingerprint
+        files.chain.write_bytes(leaf)
+        assert not made.refresh(time.time())
+        assert "lacks its authority" in made.trouble
+
+
+def test_a_certificate_that_signed_itself_is_its_own_authority(told: dict[str, Any], tmp_path: Path) -> None:
+    files = authority(tmp_path / "good", "127.0.0.1")
+    own = tmp_path / "own.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=me", "-days", "2"]
+    subprocess.run([*words, "-addext", "basicConstraints=CA:FALSE", "-keyout", files.key, "-out", own], check=True, capture_output=True)
+    files.key.chmod(0o600)
+    with Server(load_settings(**told, tls_certificate=own, tls_key=files.key), build) as server:
+        assert server.authority is not None

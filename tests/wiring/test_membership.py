@@ -20,7 +20,7 @@ from muster.domain.model.errors import Conflict, InputError, MusterError, NotAll
 from muster.wire.report import NodeDoc
 from muster.wiring import joining
 from muster.wiring.authority import DAY, Authority
-from muster.wiring.gate_calls import ask, pinned, server_url
+from muster.wiring.gate_calls import ask, mark_of, pinned, server_url
 from muster.wiring.joining import join, leave, renew, status, token_text
 from muster.wiring.membership import Membership, folder_of, joined
 
@@ -98,6 +98,12 @@ def test_what_is_no_address_or_fingerprint(state: Path, server: str, mark: str) 
     with pytest.raises(InputError) as told:
         join(state, server, mark, "t", NODE)
     assert told.value.hint
+
+
+@pytest.mark.parametrize("form", ["sha256:{}", "{}", "SHA256:{}", "sha256 Fingerprint={}", " {}\n"])
+def test_a_fingerprint_may_be_written_as_openssl_does(form: str) -> None:
+    pairs = ":".join(["B2", "82"] * 16)
+    assert mark_of(form.format(pairs)) == "sha256:" + "b282" * 16
 
 
 def test_an_address_may_be_short() -> None:
@@ -195,6 +201,66 @@ def test_it_leaves_and_comes_again(house: Gatehouse, state: Path) -> None:
         leave(state, tell=True)
     with pytest.raises(InputError, match="nobody has joined"):
         joined(state)
+
+
+def test_one_that_has_left_reports_no_more_though_its_token_holds(house: Gatehouse, state: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The agent that runs has a token for an hour; it looks whether its membership still is there."""
+    running = come(house, state)
+    assert post(running)[0] == 200
+    house.lose = "/v1/leave"
+    house.gate.revoke("gpu-1", "op", "", house.now())  # whatever the server knows
+    leave(state, tell=True)
+    with pytest.raises(NotAllowed, match=f"this node has left {house.url}"):
+        running.headers()
+    with pytest.raises(NotAllowed, match=f"this node has left {house.url}") as told:
+        running.headers()
+    assert "stop the agent" in told.value.hint
+    assert running.shut_out is told.value
+    said = [each.getMessage() for each in caplog.records if "has left" in each.getMessage()]
+    assert said == [f"nothing is reported any more: this node has left {house.url} (stop the agent; or join again, and start it anew)"]
+    assert not folder_of(state).exists(), "it leaves nothing behind there"
+
+
+def test_one_that_joined_anew_says_that_the_agent_is_to_start_anew(house: Gatehouse, state: Path) -> None:
+    running = come(house, state)
+    assert running.headers()
+    leave(state, tell=True)
+    again = come(house, state)
+    with pytest.raises(NotAllowed, match="joined anew"):
+        running.headers()
+    assert again.headers()
+
+
+def test_a_membership_that_comes_back_is_gone_by_again(house: Gatehouse, state: Path) -> None:
+    """A disk that was away for a moment is no leave."""
+    running = come(house, state)
+    folder_of(state).rename(state / "away")
+    with pytest.raises(NotAllowed):
+        running.headers()
+    (state / "away").rename(folder_of(state))
+    assert post(running)[0] == 200
+    assert (running.trouble, running.shut_out) == ("", None)
+
+
+def test_a_revoked_one_is_told_so_when_it_renews_and_in_one_voice(house: Gatehouse, state: Path, caplog: pytest.LogCaptureFixture) -> None:
+    running = come(house, state)
+    house.gate.revoke("gpu-1", "op", "", house.now())
+    running.refused()
+    for _ in range(2):
+        with pytest.raises(NotAllowed, match="was revoked"):
+            running.headers()
+    assert [each.getMessage() for each in caplog.records if "revoked" in each.getMessage()] == [
+        "no access token: agent@gpu-1 was revoked (an operator lets it in again: `muster agent reenrol gpu-1`)"
+    ]
+    told = status(state)
+    assert (told["wrong"], told["help"]) == (["agent@gpu-1 was revoked"], ["an operator lets it in again: `muster agent reenrol gpu-1`"])
+    assert abs(told["wrong_since"] - time.time()) < 30
+    caplog.clear()
+    for _ in range(2):
+        with pytest.raises(NotAllowed, match="was revoked") as refused:
+            renew(state)
+        assert "muster agent reenrol gpu-1" in refused.value.hint
+    assert not caplog.records, "the command says it, and nobody else"
 
 
 def test_a_clone_is_told_what_it_is(house: Gatehouse, state: Path, tmp_path: Path) -> None:

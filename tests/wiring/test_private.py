@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.needs import lacks
 
 from muster.domain.model.errors import NotFound, Unavailable
 from muster.wiring.private import alone, as_owner, secret, write_new, write_over
@@ -44,13 +45,14 @@ def test_what_cannot_be_written_or_read_says_so(tmp_path: Path) -> None:
 @pytest.fixture
 def theirs() -> Iterator[Path]:
     """A folder of another user."""
+    if os.geteuid() != 0:
+        lacks("only root can act as another user")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.chown(folder, OTHER, OTHER)
         yield folder
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 def test_root_leaves_files_that_the_owner_of_the_folder_can_read_and_follows_none_of_its_links(theirs: Path, tmp_path: Path) -> None:
     (theirs / "trap").symlink_to(tmp_path)
     with as_owner(theirs / "agent" / "membership"):

@@ -27,6 +27,7 @@ from tests.interfaces.api.fleet import small
 from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, Unavailable
 from muster.interfaces.api.app import build
 from muster.services.inventory import Inventory
+from muster.spi.store import Batch
 from muster.store.files import FileConnections
 from muster.wire.report import CaptureDoc, pack
 from muster.wiring import holds
@@ -91,6 +92,26 @@ def test_it_keeps_what_it_heard(settings: ServerSettings) -> None:
         assert after["id"] == before["id"]
         assert after["readings"]["temperature.core"]["value"] == 55
         assert ask(server, "/api/v1/reports", pack(told)) == {"answer": "duplicate"}
+
+
+def test_the_log_has_the_head_of_the_audit_log(settings: ServerSettings) -> None:
+    heads: list[tuple[int, str]] = []
+
+    def ready(server: Server) -> None:
+        server.writing.store.writer.commit(Batch(at=1.0, audit=[{"by": "ann", "what": "note"}]))
+        heads.append((1, server.writing.store.verify().head))
+        threading.Timer(0.5, more, [server]).start()
+
+    def more(server: Server) -> None:
+        server.writing.store.writer.commit(Batch(at=2.0, audit=[{"by": "ann", "what": "note"}]))
+        heads.append((2, server.writing.store.verify().head))
+        ending.set()
+
+    ending = threading.Event()
+    with capture_logs() as said:
+        assert serve(settings, build, ready=ready, until=ending) == 0
+    told = [(each["event"][-8:], each["entries"], each["head"]) for each in said if "audit log" in each["event"]]
+    assert told == [("found it", *heads[0]), ("eaves it", *heads[1])]
 
 
 def test_a_second_server_on_the_same_store_reads_and_does_not_write(server: Server, settings: ServerSettings, tmp_path: Path) -> None:

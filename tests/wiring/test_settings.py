@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from muster.domain.model.errors import InputError
 from muster.domain.model.policy import Policy
-from muster.wiring.settings import load_settings, runtime_folder, setting_files, state_folder
+from muster.wiring.settings import exposed, load_settings, runtime_folder, setting_files, state_folder
 
 
 @pytest.fixture(autouse=True)
@@ -73,3 +75,33 @@ def test_folders() -> None:
     assert runtime_folder(user, root=False) == Path("/home/a/.local/state/muster")
     assert runtime_folder(user, root=True) == Path("/run/muster")
     assert runtime_folder({**user, "XDG_RUNTIME_DIR": "/run/user/7"}, root=False) == Path("/run/user/7/muster")
+
+
+@pytest.mark.parametrize(
+    ("database", "secret"),
+    [
+        ("postgresql://muster:geheim@db/roll", True),
+        ("postgresql://muster@db/roll?password=geheim", True),
+        ("postgresql://muster@db/roll", False),
+        ("postgresql://muster@db:5432/roll?sslmode=require", False),
+    ],
+)
+def test_a_password_that_others_can_read(tmp_path: Path, database: str, *, secret: bool) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text(f'database = "{database}"\n')
+    file.chmod(0o644)
+    assert exposed(file) == (file if secret else None)
+    file.chmod(0o640)
+    assert exposed(file) is None
+    assert exposed(tmp_path / "none.toml") is None
+
+
+def test_the_server_says_that_its_password_can_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text('database = "postgresql://muster:geheim@127.0.0.1:1/roll"\n')
+    file.chmod(0o644)
+    words = ["server", "--config", str(file), "--port", "0", "--state", str(tmp_path / "s"), "--runtime", str(tmp_path / "r")]
+    done = subprocess.run([sys.executable, "-m", "muster", *words], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode != 0, "there is no such database"
+    assert f"{file} has the password of the database, and every user of this machine can read it" in done.stderr
+    assert "geheim" not in done.stderr

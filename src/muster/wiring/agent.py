@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import gc
 import hashlib
 import logging
 import os
 import secrets
-import signal
 import sys
 import threading
 import time
@@ -21,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
-from muster.collect.agent import Agent, drain, run
+from muster.collect.agent import LONGEST_S, STEP_S, Agent, drain, run, until_signal
 from muster.collect.clock import Clock
 from muster.collect.collector import Collector
 from muster.collect.delivery import LONGEST_WAIT_S, Delivery
@@ -36,8 +33,8 @@ from muster.collect.reports import Identity, Reports
 from muster.collect.ring import Ring
 from muster.collect.spool import Spool
 from muster.collect.tell import Teller
-from muster.collect.weigh import memory, processor
-from muster.domain.model.errors import Conflict, InputError, Unavailable
+from muster.collect.weigh import Scales, processor
+from muster.domain.model.errors import Unavailable
 from muster.domain.model.observation import Interpretation
 from muster.domain.model.source import Capture, ReaderKind, Source
 from muster.readers.real import RealReaders, real_readers
@@ -47,7 +44,8 @@ from muster.spi.readers import Reader
 from muster.wire.report import AgentDoc, NodeDoc
 from muster.wiring.adapters import adapter, claims, folders, known_vendors
 from muster.wiring.agent_settings import Settings as Settings
-from muster.wiring.membership import FOLDER as MEMBERSHIP
+from muster.wiring.aloud import Aloud, waiting
+from muster.wiring.lock import alone
 from muster.wiring.membership import Membership
 from muster.wiring.moving import short_ways
 from muster.wiring.release import Releases
@@ -231,28 +229,6 @@ def state_folder(settings: Settings, environ: Mapping[str, str]) -> Path:
     return home / name
 
 
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Holds the folder. Raises Conflict when another agent does, Unavailable when it cannot be made."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise Unavailable(f"{folder}: {error.strerror}", hint="name another folder with --state or MUSTER_STATE") from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        raise Conflict(f"another agent uses {folder}", hint="stop it, or name another folder with --state or MUSTER_STATE") from error
-    with contextlib.suppress(OSError):
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-    try:
-        yield
-    finally:
-        os.close(handle)
-
-
 def poster(settings: Settings, environ: Mapping[str, str], member: Membership | None = None) -> Poster:
     """The way to the server that is named, else to the one that was joined, else to the one that runs here at the moment of posting."""
     if member is not None and not settings.server:
@@ -267,20 +243,24 @@ def poster(settings: Settings, environ: Mapping[str, str], member: Membership | 
 
 
 def run_agent(settings: Settings, environ: Mapping[str, str], *, once: bool = False, stop: threading.Event | None = None) -> int:
-    """Runs an agent until ``stop`` is set or a signal comes; with ``once`` every source once. 0 when all is delivered, 6 when the server did not take it."""
-    folder = state_folder(settings, environ)
-    if settings.machine is not None and not settings.machine.is_dir():
-        raise InputError(f"{settings.machine} is no folder", hint="name a recorded machine, as `muster record` makes it")
+    """Runs an agent until ``stop`` is set or a signal comes; with ``once`` every source once. 0 when all is delivered, 1 when reports were refused.
+
+    Raises NotAllowed when the server does not let it in, and Unavailable when it does not answer.
+    """
+    folder = state_folder(settings.checked(), environ)
     member = Membership.open(folder) if not settings.server else None
     post = poster(settings, environ, member)
-    with _alone(folder):
+    with alone(folder):
         seen = eyes(settings.machine, settings.outside, settings.root, search=settings.search, cadence=settings.cadence)
         if member is not None:
             member.node, member.boot_id, member.agent_version = seen.node, boot_id(), version()
         made = _made(settings, folder, seen, post, member.reporter if member else "")
         notify = Notify(environ, CLOCK.mono)
+        aloud = Aloud.at(sys.stderr, CLOCK, made.collector, made.delivery, member)
+        if aloud is not None:
+            aloud.begin(seen.node.name, settings.server, folder, once=once)
         try:
-            return _once(made, folder, stop or _until_signal()) if once else _on(made, folder, notify, stop or _until_signal())
+            return _once(made, folder, stop or until_signal(made.agent), member, aloud) if once else _on(made, folder, notify, stop, aloud)
         finally:
             notify.stopping()
             seen.close()
@@ -307,7 +287,7 @@ def _made(settings: Settings, folder: Path, seen: Eyes, post: Poster, reporter: 
     evidence = Evidence(Ring(folder / "ring", settings.room), clock=CLOCK)
     cursors = Cursors(folder / "cursors")
     follower = Follower(seen.streams, seen.real.stream, cursors) if seen.real is not None else None
-    collector = seen.collector()
+    collector, scales = seen.collector(), Scales(os.getpid(), CLOCK.mono)
     agent = Agent(
         collector,
         Teller(boot, evidence, names=settings.process_names),
@@ -317,7 +297,7 @@ def _made(settings: Settings, folder: Path, seen: Eyes, post: Poster, reporter: 
         follower=follower,
         cursors=cursors,
         streams=seen.streams if follower else (),
-        weighed=lambda doc: _weighed(doc, delivery),
+        weighed=lambda doc: _weighed(doc, delivery, scales),
     )
     delivery = Delivery(
         spool,
@@ -334,25 +314,34 @@ def _made(settings: Settings, folder: Path, seen: Eyes, post: Poster, reporter: 
     return Made(agent, delivery, spool, collector, follower)
 
 
-def _weighed(doc: AgentDoc, delivery: Delivery) -> AgentDoc:
-    pid = os.getpid()
-    doc.refused, doc.memory, doc.cpu = delivery.refused, memory(pid), round(processor(pid), 2)
+def _weighed(doc: AgentDoc, delivery: Delivery, scales: Scales) -> AgentDoc:
+    doc.refused, doc.memory, doc.cpu = delivery.refused, scales.memory(), round(processor(os.getpid()), 2)
     return doc
 
 
-def _on(made: Made, folder: Path, notify: Notify, stop: threading.Event) -> int:
+def _on(made: Made, folder: Path, notify: Notify, stop: threading.Event | None, aloud: Aloud | None) -> int:
     """Reads and delivers until it is told to stop."""
+    longest = LONGEST_S if stop is None and aloud is None else STEP_S
+    stop = stop or until_signal(made.agent)
     noted = Noted(folder / FILE, CLOCK)
     releases = Releases(folder, made.collector.release)
-    releases.listen()
+    releases.listen(made.agent.wake)
 
-    def between() -> None:
-        notify.alive()
+    def between() -> float:
+        left = notify.alive()
         releases.look()
+        if aloud is not None:
+            aloud.look()
+        return min(left, longest)
+
+    def delivered() -> float:
+        if aloud is not None:
+            aloud.heard()
+        return noted.note(made.delivery, made.spool)
 
     _calm()
     notify.ready()
-    run(made.agent, made.delivery, CLOCK, stop, made.follower, between=between, noted=lambda: noted.note(made.delivery, made.spool))
+    run(made.agent, made.delivery, CLOCK, stop, made.follower, between=between, noted=delivered)
     return 0
 
 
@@ -363,22 +352,18 @@ def _calm() -> None:
     gc.set_threshold(GARBAGE)
 
 
-def _once(made: Made, folder: Path, stop: threading.Event) -> int:
+def _once(made: Made, folder: Path, stop: threading.Event, member: Membership | None, aloud: Aloud | None) -> int:
     """Reads every source once and delivers."""
     made.agent.once()
     until = CLOCK.mono() + ONCE_S
     delivery = made.delivery
     delivered = drain(delivery, lambda: stop.is_set() or CLOCK.mono() > until)
     Noted(folder / FILE, CLOCK).note(delivery, made.spool)
+    if not delivered and made.spool.held:
+        hint = "make room there, or name another folder with --state or MUSTER_STATE"
+        raise Unavailable(f"reports are lost: {folder / 'spool'} cannot be written, and the server did not take them: {delivery.trouble}", hint=hint)
     if not delivered:
-        hint = "`muster agent status` says how this node stands" if (folder / MEMBERSHIP).is_dir() else "`muster server` starts one"
-        raise Unavailable(f"the reports wait in {folder / 'spool'}: {delivery.trouble or 'the server takes them slowly'}", hint=hint)
+        raise waiting(folder / "spool", delivery.trouble, member)
+    if aloud is not None:
+        aloud.end()
     return 1 if delivery.refused else 0
-
-
-def _until_signal() -> threading.Event:
-    stop = threading.Event()
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
-    return stop

@@ -52,6 +52,12 @@ class Settings:
             room=_room(environ),
         )
 
+    def checked(self) -> Settings:
+        """These. Raises InputError for a recorded machine that is not there: it would look like an agent that never ran."""
+        if self.machine is not None and not self.machine.is_dir():
+            raise InputError(f"{self.machine} is no folder", hint="name a recorded machine, as `muster record` makes it")
+        return self
+
 
 def _limits(environ: Mapping[str, str]) -> Limits:
     plain = Limits()

@@ -125,6 +125,20 @@ def unpack(file: Path, opened: IO[bytes], folder: Path) -> Manifest:
     return told
 
 
+def told(file: Path) -> Manifest:
+    """What a backup says that it is; its members are passed over. Raises NotFound, Unavailable, InputError for one that is no backup or is cut."""
+    manifest: Manifest | None = None
+    try:
+        with reading(file) as opened, tarfile.open(fileobj=opened, mode="r:") as tar:
+            source = tar.extractfile(MANIFEST) if MANIFEST in tar.getnames() else None
+            manifest = msgspec.json.decode(source.read(_PIECE * 16), type=Manifest) if source is not None else None
+    except (tarfile.TarError, msgspec.MsgspecError, EOFError) as error:
+        raise InputError(f"{file} is no whole backup: {error}", hint="name a file that `muster server backup` wrote") from error
+    if manifest is None:
+        raise InputError(f"{file} is no backup of Muster, or its end is missing", hint="name a file that `muster server backup` wrote")
+    return manifest
+
+
 def reading(file: Path) -> IO[bytes]:
     """A backup that is there. Raises NotFound, Unavailable."""
     try:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -191,6 +192,10 @@ class Authority:
             raise InputError(f"the certificate {theirs.chain} cannot be used: {error}", hint="a PEM with the server's certificate first") from error
         if _ends(chain[0]) <= now:
             raise InputError(f"the certificate {theirs.chain} ended on {chain[0].not_valid_after_utc:%Y-%m-%d}", hint="put a new one in its place")
+        if not _authorises(cas[-1]):
+            whose = f"its last certificate ({cas[-1].subject.rfc4514_string()[:200]}) is that of no authority: what stands last is what nodes and people pin"
+            hint = f"append the certificate of who signed it ({cas[-1].issuer.rfc4514_string()[:200]}), so that a renewal changes nothing for them"
+            raise InputError(f"the chain {theirs.ca or theirs.chain} lacks its authority: {whose}", hint=hint)
         if self.ca and _pem(cas[-1]) != self.ca:
             raise InputError(
                 f"{theirs.chain} now comes from another authority than agents have pinned",
@@ -208,6 +213,42 @@ class Authority:
         except (OSError, ValueError) as error:
             raise InputError(f"{chain} and {key} cannot be used: {error}", hint="the key must be that of the certificate, without a password") from error
         self.ca, self.until, self._stamp = _pem(ca), _ends(leaf), stamp
+
+
+def _authorises(certificate: x509.Certificate) -> bool:
+    """True for a certificate that may sign others, or that signed itself."""
+    with suppress(x509.ExtensionNotFound, ValueError):
+        if certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
+            return True
+    try:
+        certificate.verify_directly_issued_by(certificate)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def problems(folder: Path, theirs: Theirs | None, *, joined: bool) -> list[str]:
+    """What is wrong with the keys in a server's folder, without making or changing any. ``joined``: nodes trust them, so that none may be missing."""
+    if not folder.is_dir():
+        return [f"{folder} is missing: nodes that joined trust the authority in it, and must join anew unless a backup has it"] if joined else []
+    wanted = [_SIGNING] if theirs else [_CA_KEY, _SIGNING]
+    found = [said for name in wanted if (joined or (folder / name).exists() or (folder / _CA).exists()) and (said := _unusable(folder / name))]
+    if theirs or not (joined or (folder / _CA_KEY).exists() or (folder / _CA).exists()):
+        return found
+    ca = _certificate(folder / _CA)
+    if ca is None:
+        return [*found, f"{folder / _CA} is {'no certificate' if (folder / _CA).exists() else 'missing'}: put back a copy"]
+    if not found and load(folder / _CA_KEY).public_key() != ca.public_key():
+        found.append(f"{folder / _CA} and {folder / _CA_KEY} do not belong together: put back both from one copy")
+    return found
+
+
+def _unusable(path: Path) -> str:
+    try:
+        load(path)
+    except MusterError as error:
+        return f"{error.message}: {error.hint or 'put back a copy'}"
+    return ""
 
 
 def _no_password() -> str:

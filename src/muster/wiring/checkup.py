@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPException
 from pathlib import Path
 
-from muster.collect.link import Link
+from muster.collect.answer import ANSWERED
+from muster.collect.link import Link, speaks_tls
 from muster.collect.noted import FILE
 from muster.collect.post import Address, address, discover
+from muster.collect.words import plain
 from muster.domain.model.errors import MusterError
 from muster.wiring.agent import CLOCK, Settings, state_folder
+from muster.wiring.lock import running
 from muster.wiring.membership import STATE, Membership, folder_of
 from muster.wiring.survey import FAILED, LIMITED, NOTHING, OK, Seen
 
@@ -31,7 +34,9 @@ _ACCELERATORS = ("0x0302", "0x0380", "0x12")
 def checkup(settings: Settings, environ: Mapping[str, str], *, sys: Path = Path("/sys"), dev: Path = Path("/dev")) -> list[Seen]:
     """All checks of this node, in the order in which they are to be read."""
     folder = state_folder(settings, environ)
-    rows = [_devices(sys, dev), *_server(settings, environ, folder), *_spool(settings, folder)]
+    server = list(_server(settings, environ, folder))
+    away = next((row.source for row in server if row.source == "agent.reach" or (row.source == "agent.server" and row.state != OK)), "")
+    rows = [_devices(sys, dev), *server, *_spool(settings, folder, away, running(folder))]
     return [row for row in rows if row is not None]
 
 
@@ -99,7 +104,8 @@ def _token(folder: Path) -> Iterator[Seen]:
     until, off, trouble = told.get("until"), told.get("off"), str(told.get("trouble") or "")
     left = until - CLOCK.wall() - (off if isinstance(off, int | float) else 0.0) if isinstance(until, int | float) else None
     if trouble:
-        yield _row("token", FAILED, trouble, "`muster agent status` shows more; a node that was revoked joins again by an operator's word")
+        help_ = str(told.get("help") or "") or "`muster agent status` shows more; a node that was revoked joins again by an operator's word"
+        yield _row("token", FAILED, f"{trouble}{_ago(told.get('at'))}", help_)
     elif left is None:
         yield _row("token", NOTHING, "no access token was asked for yet", "start the agent")
     elif left < TOKEN_NEAR_S:
@@ -121,7 +127,8 @@ def _clock(where: Callable[[], Address], link: Link, path: str) -> Seen:
         off = (before + CLOCK.wall()) / 2 - (parsedate_to_datetime(date).timestamp() + 0.5) if date else None
     except (OSError, HTTPException, MusterError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return _row("reach", FAILED, f"{there.socket or there.url} does not answer: {said}", "is the server running, and may this node reach its port?")
+        help_ = "name it as https://" if not there.socket and speaks_tls(there.url, error) else "is the server running, and may this node reach its port?"
+        return _row("reach", FAILED, f"{there.socket or there.url} does not answer: {plain(said)}", help_)
     finally:
         link.close()
     if off is None:
@@ -132,8 +139,9 @@ def _clock(where: Callable[[], Address], link: Link, path: str) -> Seen:
     return _row("clock", OK, detail="within a second of the server's" if abs(off) < 1.5 else f"{abs(off):.0f} s off the server's")
 
 
-def _spool(settings: Settings, folder: Path) -> Iterator[Seen]:
-    spool = folder / "spool"
+def _spool(settings: Settings, folder: Path, away: str, pid: int | None) -> Iterator[Seen]:
+    """``away``: the row above that says why no server answers; empty when one does. ``pid``: the agent that runs."""
+    spool, waits = folder / "spool", _waits(folder, away, pid)
     try:
         waiting = [path.stat() for path in spool.glob("*.report")]
         free = shutil.disk_usage(next(each for each in (spool, folder, *folder.parents) if each.exists())).free
@@ -149,30 +157,43 @@ def _spool(settings: Settings, folder: Path) -> Iterator[Seen]:
             "spool", LIMITED, f"the disk has {free // 2**20} MiB left, the spool may need {(most - size) // 2**20}", "free some, or set MUSTER_SPOOL_MIB"
         )
     elif size > 0.8 * most:
-        yield _row("spool", LIMITED, f"{len(waiting)} reports wait, {size * 100 // most} % of its bound; the oldest listings go first", _WAITS)
+        yield _row("spool", LIMITED, f"{len(waiting)} reports wait, {size * 100 // most} % of its bound; the oldest listings go first", waits)
     elif waiting and oldest > SILENT_S:
-        yield _row("spool", LIMITED, f"{len(waiting)} reports wait, the oldest for {oldest / 60:.0f} minutes", _WAITS)
+        yield _row("spool", LIMITED, f"{len(waiting)} reports wait, the oldest for {oldest / 60:.0f} minutes", waits)
     else:
         yield _row("spool", OK, detail=f"{len(waiting)} reports wait")
-    yield from _delivery(folder)
+    yield from _delivery(folder, away, pid)
 
 
-_WAITS = "look at agent.reach above; does the agent run?"
+def _waits(folder: Path, away: str, pid: int | None) -> str:
+    """What lets reports go on that have waited long."""
+    if pid is None:
+        return f"no agent runs on {folder}: start it"
+    return f"look at {away} above" if away else "the server answers: they go now, the oldest first; where they do not, the agent's log says why"
 
 
-def _delivery(folder: Path) -> Iterator[Seen]:
+def _delivery(folder: Path, away: str, pid: int | None) -> Iterator[Seen]:
+    """What became of the last posts. What was wrong then is not told where the server answers now, but what this server said to an agent that runs still."""
     told = _document(folder / FILE)
     trouble, lost = str(told.get("trouble") or ""), [f"{told[key]} {key}" for key in ("dropped", "refused") if told.get(key)]
-    if trouble:
-        yield _row("delivery", FAILED, trouble, "reports wait on disk until it is over")
+    if trouble and (away or (pid is not None and trouble.startswith(ANSWERED))):
+        yield _row("delivery", FAILED, f"{trouble}{_ago(told.get('trouble_at'))}", "reports wait on disk until it is over")
     elif lost:
         yield _row("delivery", LIMITED, f"{' and '.join(lost)} since the agent began", "its log says which reports, and why")
+
+
+def _ago(at: object) -> str:
+    """When something was said for the first time, in words."""
+    if not isinstance(at, int | float) or at <= 0:
+        return ""
+    seconds = max(0.0, CLOCK.wall() - at)
+    return f" (first said {seconds / 60:.0f} minutes ago)" if seconds >= 90 else f" (first said {seconds:.0f} s ago)"
 
 
 def _document(path: Path) -> Mapping[str, object]:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}
 

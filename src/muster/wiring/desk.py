@@ -113,8 +113,8 @@ class Desk:
     def act(self, doc: ActDoc, *, dry_run: bool = False, under: Under | None = None) -> list[str]:
         """Carries out an act of who asks, or only tries it, one at a time. Raises NotFound for what is out of their sight."""
         self._may_change()
-        self._in_sight(doc)
-        signed = msgspec.structs.replace(doc, by=self._signed(doc.by), asked_by=asker(self.user))
+        meant = self._in_sight(doc)
+        signed = msgspec.structs.replace(meant, by=self._signed(doc.by), asked_by=asker(self.user))
         with self.lock:
             return self.keeper.act(signed, self.clock(), dry_run=dry_run, under=under)
 
@@ -136,18 +136,22 @@ class Desk:
         if self.user.reads or not sight.reaches(self.user.grade, Grade.OPERATOR):
             raise NotAllowed(f"{self.user.name} may only read", hint="ask an admin for a token with --role operator")
 
-    def _in_sight(self, doc: ActDoc) -> None:
-        """Raises NotFound when the act names a card or node that who asks does not see."""
+    def _in_sight(self, doc: ActDoc) -> ActDoc:
+        """The act, its cards by our id among those that who asks sees. Raises NotFound when it names what they do not see."""
         reader = self.reader
         if not isinstance(reader, Limited):
-            return
+            return doc
         if doc.node and not reader.node(doc.node):
             raise NotFound(f"no node {doc.node!r}", hint="`muster get nodes` lists them")
+        meant = []
         for names in (doc.card, doc.other):
-            if len({reader.card(word).id for word in names.values()}) > 1:
+            ids = {reader.card(word).id for word in names.values()}
+            if len(ids) > 1:
                 raise NotFound(f"no card {names}", hint="`muster get cards -o wide` lists them")
+            meant.append({**names, "id": ids.pop()} if ids else names)
         if not (doc.node or doc.card):
             raise NotFound("the act names no card or node", hint="name one that you see")
+        return msgspec.structs.replace(doc, card=meant[0], other=meant[1])
 
     def _signed(self, by: str) -> str:
         """Who it is said of in the audit: the user, for whom they say it where they may, or who the program on this machine names. Raises InputError."""

@@ -25,6 +25,8 @@ from muster.spi.sinks import Ask, Reply
 
 HOLD_S, ROUNDS = 90.0, 3
 """What was read is told for this many seconds at least, and for this many rounds: then it is old, and left out."""
+ONCE_S, ONCE_TRIES = 20.0, 4
+"""With `--once`: seconds and posts without success after which it is given up."""
 _KEPT = 4
 """Label strings that are kept for each series."""
 _DETAIL, _ANSWER = 300, 64 * 1024
@@ -119,7 +121,10 @@ Items = Callable[[fleet.Fleet | None, float, delivery.Courier, int], Iterable[by
 
 
 def push(plan: Plan, courier: delivery.Courier, items: Items, ending: threading.Event, *, once: bool = False) -> bool:
-    """Pushes each reading until ``ending`` is set, or one with ``once``. True when all of it was taken. Raises Unavailable when ``once`` there is none."""
+    """Pushes each reading until ``ending`` is set, or one with ``once``. True when all of it was taken.
+
+    Raises Unavailable when ``once`` there is none, or nobody takes it within a few tries.
+    """
     rounds = Rounds(plan, ending)
     known: tuple[float, float] | None = None
     for told in rounds.all():
@@ -130,10 +135,23 @@ def push(plan: Plan, courier: delivery.Courier, items: Items, ending: threading.
             raise Unavailable("the server could not be read", hint="`muster status` says more")
         elif known is not None and told.began - known[1] > plan.hold:
             courier.add(items(None, known[0] + told.began - known[1], courier, rounds.failed))
-        done = courier.deliver(told.began + plan.interval)
         if once:
-            return done and not courier.dropped.total()
+            return _once(courier, ending)
+        courier.deliver(told.began + plan.interval)
     return not courier.waiting
+
+
+def _once(courier: delivery.Courier, ending: threading.Event) -> bool:
+    """Brings what waits, as long as it goes on. False when some of it was refused, or the user ended it. Raises Unavailable when nobody takes it."""
+    before = -1
+    while courier.sent > before and not ending.is_set():
+        before = courier.sent
+        if courier.deliver(time.monotonic() + ONCE_S, ONCE_TRIES):
+            return not courier.dropped.total()
+    if ending.is_set():
+        return False
+    hint = "look at the address; without --once the push goes on, and tries again until it is taken"
+    raise Unavailable(f"it is not taken: {courier.trouble}", hint=hint)
 
 
 def remote_items(plan: Plan) -> Items:

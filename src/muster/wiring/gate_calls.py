@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from muster.collect.link import Response
+from muster.collect.words import plain
 from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
 from muster.wire.enrol import AuthorityDoc
 from muster.wire.report import OLDEST, SCHEMA
@@ -42,7 +44,7 @@ class Told:
 def server_url(text: str) -> str:
     """The address of a listener: https, with its port. Raises InputError."""
     url = text if "://" in text else f"https://{text}"
-    wrong = InputError(f"{text!r} is no address to join at", hint=f"give https://HOST:{PORT}, as the server prints it")
+    wrong = InputError(f"{text.rpartition('@')[2]!r} is no address to join at", hint=f"give https://HOST:{PORT}, as the server prints it")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -62,10 +64,10 @@ def fingerprint(pem: bytes) -> str:
 
 
 def mark_of(text: str) -> str:
-    """A fingerprint as it is compared. Raises InputError for what is none."""
-    digits = text.strip().lower().removeprefix(MARK).replace(":", "")
+    """A fingerprint as it is compared, also of the form in which openssl prints it. Raises InputError for what is none."""
+    digits = text.strip().lower().removeprefix("sha256 fingerprint=").removeprefix(MARK).replace(":", "")
     if len(digits) != 64 or any(sign not in "0123456789abcdef" for sign in digits):
-        raise InputError(f"{text[:100]!r} is no fingerprint", hint="give sha256: and 64 hex digits, as `muster server` prints them")
+        raise InputError(f"{text[:100]!r} is no fingerprint", hint="give sha256: and 64 hex digits, as `muster server` prints them, or the colons of openssl")
     return MARK + digits
 
 
@@ -94,6 +96,7 @@ def ask(url: str, context: ssl.SSLContext, method: str, path: str, body: bytes |
     """One request. Raises Unavailable when there is no answer, NotAllowed when the server is not the one that is pinned."""
     parts = urlsplit(url)
     connection = http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=timeout, context=context)
+    connection.response_class = Response
     try:
         connection.request(method, path, body=body, headers={"Content-Type": "application/msgpack", "Accept": "application/msgpack, application/problem+json"})
         answer = connection.getresponse()
@@ -149,7 +152,7 @@ def problem(told: Told, url: str) -> MusterError:
     if not isinstance(said, dict) or "code" not in said:
         return Unavailable(f"{url} answers {told.status}", hint=f"is it the port of reporters ({PORT}) of a muster server?")
     kind = _KINDS.get(told.status, Unavailable)
-    return kind(str(said.get("detail") or told.status), hint=str(said.get("hint") or ""))
+    return kind(plain(str(said.get("detail") or told.status)), hint=plain(str(said.get("hint") or "")))
 
 
 def authority_of(url: str, context: ssl.SSLContext) -> AuthorityDoc:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import ipaddress
@@ -32,8 +33,13 @@ def folder(path: Path, what: str, flag: str, mode: int = 0o755) -> Path:
 
 
 def hold(state: Path) -> IO[str]:
-    """The only right to serve the store in ``state``, for as long as the file stays open. Raises Conflict when another server has it."""
-    lock = (state / LOCK).open("a+", encoding="utf-8")
+    """The only right to serve the store in ``state``, for as long as the file stays open. Raises Conflict when another server has it, Unavailable."""
+    try:
+        lock = os.fdopen(os.open(state / LOCK, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600), "a+", encoding="utf-8")
+    except OSError as error:
+        raise Unavailable(f"{state / LOCK} cannot be used: {error.strerror}", hint="run the server as the user whose it is; root may have made it") from error
+    with contextlib.suppress(OSError):
+        os.fchmod(lock.fileno(), 0o600)  # one that an earlier version made
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

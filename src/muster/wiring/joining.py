@@ -17,11 +17,13 @@ from muster.domain.model.errors import Conflict, InputError, MusterError, NotAll
 from muster.wire.enrol import Asking, Enrolled, EnrolRequest, LeaveRequest, RenewRequest, Signed
 from muster.wire.report import NodeDoc
 from muster.wiring.gate_calls import ask, authority_of, document, fingerprint, mark_of, pinned, server_url, unpinned
+from muster.wiring.lock import running
 from muster.wiring.membership import FILE, KEY, NEXT_KEY, STATE, WALL, Card, Membership, card, folder_of, joined, keep, signed, signing_child
 
 TOKEN_LIMIT = 4096
 """Bytes of a file with a token."""
 CLOCK_S = 86_400.0
+FORGETS = 3
 
 
 def join(
@@ -70,7 +72,7 @@ def join(
 def token_text(given: str | None, file: str | None, read_stdin: Callable[[], str]) -> str:
     """The token from the option, from a file, or from stdin (``-``). Raises InputError."""
     if given and file:
-        raise InputError("give --token or --token-file, not both")
+        raise InputError("give --token or --token-file, not both", hint="the file is safer: other users of this node see arguments")
     if given and given != "-":
         return given
     if given == "-" or file == "-":
@@ -111,7 +113,7 @@ def renew(state: Path, wall: Callable[[], float] = WALL) -> Membership:
     try:
         _proven(member, "/v1/renew", request, wall, also=folder / NEXT_KEY)
     except (NotAllowed, Conflict, InputError):
-        member.headers()  # the answer to an earlier try may have been lost: then the server knows the new key, and this puts it in its place
+        member.proven()  # the answer to an earlier try may have been lost: then the server knows the new key, and this puts it in its place
         if (folder / NEXT_KEY).exists():
             (folder / NEXT_KEY).unlink()
             raise
@@ -137,8 +139,8 @@ def leave(state: Path, *, tell: bool, wall: Callable[[], float] = WALL) -> tuple
         found = None
     if found is None:
         if not (folder_of(state) / FILE).exists():
-            raise NotFound(f"nobody has joined from {state}")
-        shutil.rmtree(folder_of(state))
+            raise NotFound(f"nobody has joined from {state}", hint="--state FOLDER names another agent of this machine; there is nothing to leave here")
+        _forget(folder_of(state))
         raise Unavailable("the membership was damaged; it is gone", hint="the server may know this node still: `muster agent revoke` there")
     trouble = ""
     if tell:
@@ -151,17 +153,27 @@ def leave(state: Path, *, tell: bool, wall: Callable[[], float] = WALL) -> tuple
             _proven(member, "/v1/leave", request, wall)
         except MusterError as error:
             trouble = error.message
-    shutil.rmtree(folder_of(state))
+    _forget(folder_of(state))
     return found, trouble
 
 
+def _forget(folder: Path) -> None:
+    """Deletes a membership, the card first: an agent that runs reports no more from then on, and may leave word here once more."""
+    (folder / FILE).unlink(missing_ok=True)
+    for _ in range(FORGETS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+    shutil.rmtree(folder)
+
+
 def status(state: Path) -> dict[str, Any]:
-    """How it stands: where joined, until when the token holds, what waits, what was delivered last, and what is wrong."""
+    """How it stands: where joined, until when the token holds, what waits, what was delivered last, and what is wrong, since when, and what helps."""
     found = card(state)
     token = _told(folder_of(state) / STATE)
     delivery = _told(state / "delivery.json")
     waiting, size = _spool(state / "spool")
-    troubles = [str(each["trouble"]) for each in (token, delivery) if each.get("trouble")]
+    wrong = [(each, each.get("trouble_at") or each.get("at")) for each in (token, delivery) if each.get("trouble")]
     return {
         "joined": found is not None,
         "server": found.url if found else None,
@@ -176,12 +188,15 @@ def status(state: Path) -> dict[str, Any]:
         "refused": delivery.get("refused"),
         "spool_reports": delivery.get("spool_reports", waiting),
         "spool_bytes": delivery.get("spool_bytes", size),
-        "wrong": troubles,
+        "process": running(state),
+        "wrong": list(dict.fromkeys(str(each["trouble"]) for each, _ in wrong)),
+        "wrong_since": next((at for _, at in wrong if isinstance(at, int | float)), None),
+        "help": list(dict.fromkeys(str(each["help"]) for each, _ in wrong if each.get("help"))),
     }
 
 
 def _told(path: Path) -> dict[str, Any]:
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, RecursionError):
         told = json.loads(path.read_bytes())
         if isinstance(told, dict):
             return told

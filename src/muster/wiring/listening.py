@@ -75,11 +75,15 @@ def url(settings: ServerSettings, listener: socket.socket) -> str:
 
 def authority(settings: ServerSettings, now: float) -> Authority:
     """The server's authority and certificate: its own, or the one that was given. Raises InputError or Unavailable."""
-    theirs = None
-    if settings.tls_certificate is not None and settings.tls_key is not None:
-        theirs = Theirs(chain=settings.tls_certificate, key=settings.tls_key)
     here = [] if address_of(settings.host).is_unspecified else [str(address_of(settings.host))]
-    return Authority.open(state_of(settings.state), own_names([*settings.names, *here]), now, theirs)
+    return Authority.open(state_of(settings.state), own_names([*settings.names, *here]), now, theirs(settings))
+
+
+def theirs(settings: ServerSettings) -> Theirs | None:
+    """The certificate that was given; None where the server makes its own."""
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    return Theirs(chain=settings.tls_certificate, key=settings.tls_key)
 
 
 def outgoing(settings: ServerSettings) -> Outgoing:

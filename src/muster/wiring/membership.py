@@ -70,7 +70,7 @@ def card(state: Path) -> Card | None:
         return msgspec.convert(json.loads(path.read_bytes()), Card)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, msgspec.ValidationError) as error:
+    except (OSError, ValueError, RecursionError, msgspec.ValidationError) as error:
         raise Unavailable(
             f"{path} cannot be read: {error}", hint="run this as the agent's user; a damaged one: `muster agent leave`, then join again"
         ) from error
@@ -89,7 +89,7 @@ def signing_child(order: str, key: Path, payload: bytes = b"") -> bytes:
     try:
         done = subprocess.run(command, input=payload, capture_output=True, timeout=CHILD_S, check=False, env=clean)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"the process that signs cannot run: {error}") from error
+        raise Unavailable(f"the process that signs cannot run: {error}", hint="it is this Python with `-m muster.wiring.keys`; is memory short?") from error
     if done.returncode:
         lines = [*done.stderr.decode("utf-8", "replace").strip().splitlines(), "", ""]
         raise Unavailable(lines[0] or f"the process that signs ended with {done.returncode}", hint=lines[1])
@@ -130,6 +130,7 @@ class Membership:
     _instance: str = field(default_factory=lambda: secrets.token_hex(8))
     _turn: threading.Lock = field(default_factory=threading.Lock)
     _held: _Held | None = None
+    _file: tuple[int, int, int] = (0, 0, 0)
     _made: ssl.SSLContext | None = None
     _off: float = 0.0
     _failures: int = 0
@@ -149,6 +150,11 @@ class Membership:
     def reporter(self) -> str:
         """The name under which it reports."""
         return self.card.reporter
+
+    @property
+    def shut_out(self) -> NotAllowed | None:
+        """Why the server lets this node in no more; None while it does, or does not answer."""
+        return self._error if isinstance(self._error, NotAllowed) else None
 
     @property
     def address(self) -> Address:
@@ -171,6 +177,7 @@ class Membership:
         Raises NotAllowed when the server lets this node in no more, Unavailable when no token is to be had now. While the old one holds it is used.
         """
         with self._turn:
+            self._stands()
             now, held = self.mono(), self._held
             if held is not None and (now < held.renew_at or (now < self._again_at and now < held.until)):
                 return _header(held)
@@ -186,14 +193,44 @@ class Membership:
             self._failures, self._error, self.trouble, self._again_at = 0, None, "", float("-inf")
             return _header(self._held)
 
+    def proven(self) -> None:
+        """Asks for a token at once, without a word in the log; puts a new key in its place where that is the one the server knows. Raises MusterError."""
+        with self._turn:
+            self._held = self._fetched()
+
+    def _stands(self) -> None:
+        """Raises NotAllowed when this node has left, or has joined anew, since this was opened: nothing is told in a name that was given up."""
+        try:
+            found = (self.folder / FILE).stat()
+            file = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if file == self._file or msgspec.convert(json.loads((self.folder / FILE).read_bytes()), Card) == self.card:
+                self._file = file
+                return
+            why, hint = "this node has joined anew", "start the agent anew: it goes by the membership that it began with"
+        except FileNotFoundError:
+            why, hint = f"this node has left {self.card.url}", "stop the agent; or join again, and start it anew"
+        except (OSError, ValueError, RecursionError):
+            return  # unreadable is not gone
+        self._held = None
+        gone = NotAllowed(why, hint=hint)
+        self._said(gone, "nothing is reported any more")
+        raise gone
+
     def _failed(self, error: MusterError, now: float) -> None:
         wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(self._failures, 10))
         self._failures += 1
-        self._again_at, self._error = now + wait * (0.5 + _part() / 2), error
-        if error.message != self.trouble:
-            _log.warning("no access token: %s%s", error.message, f" ({error.hint})" if error.hint else "")
-            self.trouble = error.message
+        self._again_at = now + wait * (0.5 + _part() / 2)
+        if self._said(error, "no access token"):
             self._tell(None)
+
+    def _said(self, error: MusterError, what: str) -> bool:
+        """Says why nothing is told to the server, once. True when it was said now."""
+        self._error = error
+        if error.message == self.trouble:
+            return False
+        _log.warning("%s: %s%s", what, error.message, f" ({error.hint})" if error.hint else "")
+        self.trouble = error.message
+        return True
 
     def refused(self) -> None:
         """The server took the token for one that does not hold: the next `headers` asks for another, at once a few times, then with waits."""
@@ -215,11 +252,14 @@ class Membership:
         """A token by the key; by the one that was being brought in, when the server knows that already."""
         try:
             return self._timely(key)
-        except NotAllowed:
+        except NotAllowed as refused:
             fresh = self.folder / NEXT_KEY
             if not fresh.exists():
                 raise
-            told = self._timely(fresh)
+            try:
+                told = self._timely(fresh)
+            except NotAllowed:
+                raise refused from None  # it knows the first key better: that one was revoked, say
             fresh.replace(key)
             return told
 
@@ -247,7 +287,9 @@ class Membership:
     def _tell(self, until: float | None) -> None:
         """Leaves word for `muster agent status`; a disk that is full is no reason to stop."""
         with suppress(MusterError):
-            told = {"until": until, "at": self.wall(), "trouble": self.trouble if until is None else "", "off": round(self._off, 3)}
+            error = self._error if until is None else None
+            wrong = {"trouble": error.message, "help": error.hint} if error else {"trouble": "", "help": ""}
+            told = {"until": until, "at": self.wall(), **wrong, "off": round(self._off, 3)}
             write_over(self.folder / STATE, json.dumps(told).encode())
 
 

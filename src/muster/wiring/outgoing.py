@@ -44,12 +44,20 @@ CLOSED: tuple[Network, ...] = tuple(
         "fec0::/10",
         "ff00::/8",
         "fd00:ec2::/32",
+        "fd20:ce::254/128",
+        "fd00:c1::a9fe:a9fe/128",
+        "fd00:42::42/128",
+        "fd00:a9fe:a9fe::1/128",
+        "fd00:100::100:200/128",
         "100::/64",
         "2001:db8::/32",
     )
 )
 """Networks that are open only to a kind whose own networks lie within them."""
 _NAT64 = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
+_TRANSLATED = ip_network("::ffff:0:0:0/96")
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)
+"""The third of four words of an address that carries an IPv4 one in its last."""
 LIMIT = 1024 * 1024
 """Bytes of an answer."""
 TIMEOUT_S = 10.0
@@ -252,10 +260,14 @@ def _lies(network: Network, within: Network) -> bool:
 
 
 def _within(address: Address) -> list[Address]:
-    """IPv4 addresses that an IPv6 address carries: mapped, compatible, 6to4, Teredo, NAT64."""
+    """IPv4 addresses that an IPv6 address carries: mapped, compatible, translated, 6to4, Teredo, ISATAP, NAT64."""
     if isinstance(address, IPv4Address):
         return []
     found: list[Address] = [each for each in (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())) if each is not None]
-    if any(address in network for network in _NAT64) or (int(address) >> 32 == 0 and int(address) > 1):
-        found.append(IPv4Address(int(address) & 0xFFFFFFFF))
+    whole = int(address)
+    in_its_end = address in _TRANSLATED or (whole >> 32) & 0xFFFFFFFF in _ISATAP or (whole >> 32 == 0 and whole > 1)
+    if in_its_end or any(address in network for network in _NAT64):
+        found.append(IPv4Address(whole & 0xFFFFFFFF))
+    if address in _NAT64[1]:
+        found.append(IPv4Address((whole >> 64 & 0xFFFF) << 16 | whole >> 40 & 0xFFFF))
     return found

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -14,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from muster.domain.model.errors import NotAllowed, NotFound, Unavailable
+from muster.wiring.lock import holder
 
-LOCK = "lock"
 ASKED, ANSWERED = "release", "released"
 PLAIN_S = 60.0
 """Seconds without a handle when nothing else was said."""
@@ -32,10 +31,15 @@ class Releases:
         self._let_go = let_go
         self._asked = threading.Event()
 
-    def listen(self) -> None:
-        """Hears SIGUSR1 from now on; in the main thread only."""
+    def listen(self, wake: Callable[[], None]) -> None:
+        """Hears SIGUSR1 from now on, and calls ``wake`` then; in the main thread only."""
+
+        def heard(*_: object) -> None:
+            self._asked.set()
+            wake()
+
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGUSR1, lambda *_: self._asked.set())
+            signal.signal(signal.SIGUSR1, heard)
 
     def look(self) -> None:
         """Lets go when it was asked to."""
@@ -55,7 +59,7 @@ def release(folder: Path, seconds: float = PLAIN_S) -> list[str]:
 
     Raises NotFound when no agent runs there, NotAllowed when it is another user's, Unavailable when it does not answer.
     """
-    pid = _holder(folder / LOCK)
+    pid = holder(folder)
     if pid is None:
         raise NotFound(f"no agent runs on {folder}", hint="`muster agent status` shows it; name its folder with --state")
     asked = f"{os.getpid()}-{time.monotonic_ns()}"
@@ -76,28 +80,10 @@ def release(folder: Path, seconds: float = PLAIN_S) -> list[str]:
     raise Unavailable(f"the agent (process {pid}) did not answer within {ANSWER_S:.0f} s", hint="look into its log: a read of a driver may hang")
 
 
-def _holder(lock: Path) -> int | None:
-    """The process that holds the folder; None when nobody does."""
-    try:
-        handle = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise NotAllowed(f"{lock}: {error.strerror}", hint="run this as the user of the agent, or as root") from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        text = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
-        return int(text) if text.isdecimal() else None
-    finally:
-        os.close(handle)
-    return None
-
-
 def _read(path: Path) -> dict[str, object]:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}
 

@@ -53,6 +53,10 @@ class Ingest(Protocol):
     def alive(self) -> bool:
         """True while it listens."""
 
+    @property
+    def sent_away(self) -> int:
+        """Reports that could not be taken because the server was too busy."""
+
     def start(self, host: str, port: int) -> None:
         """Listens."""
 
@@ -124,7 +128,7 @@ class Server:
 
     def _part(self, tcp: socket.socket, unix: socket.socket) -> tuple[Apart, Connection]:
         """Parts the door's process from this one, before there are threads."""
-        child, line = part(self.settings, self._door, tcp, unix, running_version())
+        child, line = part(self.settings, self._door, tcp, unix, running_version(), self.writing.told)
         self._held.callback(child.stop)
         self._alive["door"] = lambda: child.alive
         return child, line
@@ -167,6 +171,7 @@ class Server:
         made = self.ingest = self._make_ingest(writing.enrolment, writing.keeping, writing.clock, writing.authority.context(), settings)
         made.start(settings.host, INGEST_PORT if settings.ingest_port is None else settings.ingest_port)
         self._held.callback(made.stop)
+        writing.sent_away = lambda: made.sent_away
         self._alive["reporters"] = lambda: made.alive
         name = next(iter(listening.names(settings)), "") if holds.address_of(settings.host).is_unspecified else str(holds.address_of(settings.host))
         writing.address = f"https://[{name}]:{made.port}" if ":" in name else f"https://{name or 'localhost'}:{made.port}"
@@ -212,9 +217,12 @@ class Server:
         self._held.callback(web.stop)
 
     def join_line(self) -> str:
-        """The line that joins a node, with a token for any node that is good once, for an hour. Empty where reporters cannot come in."""
+        """The line that joins the first node, with a token for any node that is good once, for an hour.
+
+        Empty where reporters cannot come in, and where one has joined: who is to come after that, an admin says.
+        """
         enrolment = self.writing.enrolment
-        if self.ingest is None or enrolment is None or self.writing.authority is None or not self.writing.keeping.begun:
+        if self.ingest is None or enrolment is None or self.writing.authority is None or not self.writing.keeping.begun or enrolment.members():
             return ""
         _, text = enrolment.mint(Scope(reach=Reach.NODE), 1, JOIN_FOR, "the server's start", self.writing.clock())
         return join_line(self.writing.address, self.writing.authority.fingerprint, text)
@@ -261,16 +269,28 @@ def serve(
             ready.set()
         elif ready is not None:
             ready(server)
+        _tell_audit(server, "the audit log as this server found it")
         _say_join(server)
         while not ending.wait(1.0) and not server.broken:
             pass
     finally:
         log.info("stopping")
+        _tell_audit(server, "the audit log as this server leaves it")
         broken = server.broken
         server.stop()
         for number, handler in before.items():
             signal.signal(number, handler)
     return 1 if broken else 0
+
+
+def _tell_audit(server: Server, what: str) -> None:
+    """Its length and its last digest, for a log that is kept elsewhere: what is cut off its end later is missed there."""
+    try:
+        entries, digest = server.writing.store.audit_head()
+    except MusterError as error:
+        log.warning(what, problem=error.message)
+    else:
+        log.info(what, entries=entries, head=digest)
 
 
 def _tidy_seldom() -> None:

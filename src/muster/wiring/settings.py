@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ PORT = 7460
 INGEST_PORT = 7461
 """Where reporters come in when nothing else is said."""
 DAY = 86_400.0
+_PASSWORD = re.compile(r"://[^/@]*:[^/@]+@|[?&]password=[^&]")
 
 
 def _words(told: Any) -> Any:
@@ -56,7 +58,7 @@ class ServerSettings(BaseSettings):
     oidc_groups_claim: str = Field("groups", min_length=1, description="Claim of the identity token with the groups.")
     oidc_name_claim: str = Field("email", min_length=1, description="Claim by which people are called in the audit.")
     outgoing_networks: dict[str, Words] = Field(
-        {}, description="Networks to which the server opens URLs, by kind (oidc, prometheus); left out: every address but loopback, link-local and metadata."
+        {}, description="Networks to which the server opens URLs, by kind (yet only oidc); left out: every address but loopback, link-local and metadata."
     )
     outgoing_http: Words = Field((), description="Kinds of URLs that may be opened without TLS.")
     outgoing_ca: Path | None = Field(None, description="Certificates (PEM) that are trusted for URLs the server opens, instead of the system's.")
@@ -79,7 +81,6 @@ class ServerSettings(BaseSettings):
     keep_minutes: float = Field(400 * DAY, gt=0, description="How long minute roll-ups are kept.")
     keep_events: float = Field(400 * DAY, gt=0, description="How long events are kept.")
     keep_captures: float = Field(30 * DAY, gt=0, description="How long captures are kept that nothing present rests on.")
-    keep_received: float = Field(7 * DAY, gt=0, description="How long the keys of reports are kept, by which a second copy is known.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged at least.")
     log_format: Literal["console", "json"] = Field("console", description="Form of the log on stderr.")
 
@@ -113,7 +114,7 @@ class ServerSettings(BaseSettings):
 
     def keep(self) -> dict[str, float]:
         """Seconds by kind, as the store's `trim` takes them."""
-        return {"minutes": self.keep_minutes, "events": self.keep_events, "captures": self.keep_captures, "received": self.keep_received}
+        return {"minutes": self.keep_minutes, "events": self.keep_events, "captures": self.keep_captures}
 
 
 def load_settings(file: Path | None = None, **flags: Any) -> ServerSettings:
@@ -131,6 +132,17 @@ def load_settings(file: Path | None = None, **flags: Any) -> ServerSettings:
         where = _origin(name, told, path)
         known = ", ".join(ServerSettings.model_fields)
         raise InputError(f"setting {name} ({where}): {each['msg']}", hint=f"settings are {known}") from wrong
+
+
+def exposed(file: Path | None) -> Path | None:
+    """The settings file, where it has a password and every user of the machine can read it."""
+    path = file or next((place for place in setting_files(os.environ) if place.is_file()), None)
+    if path is None or not path.is_file() or not path.stat().st_mode & 0o004:
+        return None
+    database = _read(path).get("database")
+    if not isinstance(database, str):
+        return None
+    return path if _PASSWORD.search(database) else None
 
 
 def _origin(name: str, told: Mapping[str, Any], path: Path | None) -> str:

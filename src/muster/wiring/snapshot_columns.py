@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -12,10 +15,23 @@ import numpy as np
 from muster.domain.decide.pick_table import Table
 from muster.domain.decide.view import Apart
 from muster.domain.model.roll import Finding
-from muster.domain.model.snapshot import Coded, Column, Ints, Numbers, Words
+from muster.domain.model.snapshot import Coded, Column, Ints, Mask, Numbers, Words
 from muster.spi.store import CurrentValue
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """What a look has made of the roll."""
+
+    version: int
+    at: float
+    stamp: int
+    tables: Mapping[str, tuple[Mask, Mapping[str, Column]]]
+    owners: Ints
+    """Row of the card of each device."""
+    findings: Mapping[str, Sequence[Finding]]
 
 
 def moves(value: CurrentValue) -> bool:
@@ -82,3 +98,18 @@ def chunks(things: Iterable[T]) -> Iterator[list[T]]:
     rest = iter(things)
     while some := list(islice(rest, CHUNK)):
         yield some
+
+
+@contextmanager
+def unswept(*, first: bool) -> Iterator[None]:
+    """The first look without the collector: what it makes stays for as long as the process, and is not looked through again and again, then or later."""
+    if not (first and gc.isenabled()):
+        yield
+        return
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()

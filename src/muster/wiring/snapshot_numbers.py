@@ -85,8 +85,10 @@ class Moving:
         self.beside = Beside()
         self._places: dict[str, Places] = {}
         self._sources: tuple[object, Floats, dict[WitnessClass | None, int], Floats] = (None, np.empty(0), {}, np.empty(0))
+        self._prepared: dict[str, int] = {}
         self._kept: dict[tuple[str, str], tuple[float, int, Floats]] = {}
         self._columns: dict[str, tuple[float, Column | None]] = {}
+        self._single: dict[tuple[str, str], tuple[object, NDArray[np.int64] | None, Ints]] = {}
         self._sorted: dict[tuple[str, str], tuple[tuple[int, int], NDArray[np.int64], Ints]] = {}
 
     def keys(self) -> frozenset[str]:
@@ -117,6 +119,13 @@ class Moving:
                 found.append(CurrentValue(subject=subject, card=subject, node=rounds.nodes[slot], source=rounds.sources[slot], key=key, word=word))
         return found
 
+    def prepare(self, name: str, table: Table) -> None:
+        """Looks up what columns of a table need once after rows came or went, so that no request waits for it."""
+        if self._prepared.get(name) != table.generation:
+            self._prepared[name] = table.generation
+            for key in list(self._columns) or sorted(self._numbers.keys())[:1]:  # other columns of the same subjects share it
+                self._of(name, table, self._told(key))
+
     def _told(self, key: str) -> Column:
         """The newest numbers of ``key``, not older than a beat."""
         made, column = self._columns.get(key, (-math.inf, None))
@@ -140,8 +149,14 @@ class Moving:
         told = self._numbers.column(key)
         self._columns[key] = (self._ticks(), told)
         places = self._of(name, table, told)
-        ranks, promises = self._by_slot(key, voices)
         subjects, values, times, others = self.beside.column(key)
+        if not subjects:
+            entries, rows = self._alone(name, key, (told.epoch, table.generation, len(places), size), places, size)
+            if entries is not None:
+                found = np.full(size, np.nan)
+                found[rows] = told.values[entries]
+                return found
+        ranks, promises = self._by_slot(key, voices)
         if not subjects:
             return newest(places, told.values, told.times, ranks[told.slots], promises[told.slots], now, size)
         order = self._policy.order(key)
@@ -157,10 +172,20 @@ class Moving:
             size,
         )
 
+    def _alone(self, name: str, key: str, stamp: object, places: Ints, size: int) -> tuple[NDArray[np.int64] | None, Ints]:
+        """Which entries have a row, and it, where no two have the same one: then there is nothing to choose."""
+        kept = self._single.get((name, key))
+        if kept is None or kept[0] != stamp:
+            entries = np.flatnonzero((places >= 0) & (places < size))
+            rows = places[entries]
+            several = len(rows) > 0 and int(np.bincount(rows).max()) > 1
+            kept = self._single[name, key] = (stamp, None if several else entries, rows)
+        return kept[1:]
+
     def _of(self, name: str, table: Table, told: Column) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
         places = self._places.setdefault(name, Places())
         known = table.places
-        return places.of(told.key, (told.epoch, table.generation), told.subjects, len(told.values), lambda subject: known.get(subject, -1))
+        return places.of(told.key, (told.epoch, table.generation), told.subjects, len(told.values), known.get)
 
     def _by_slot(self, key: str, voices: Voices) -> tuple[Floats, Floats]:
         """Rank for ``key`` and promise of each source, by slot."""

@@ -6,7 +6,6 @@ A small roll is brought up to date by whoever asks. A large one is kept by a thr
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
 from collections import Counter
@@ -18,9 +17,10 @@ import structlog
 
 from muster.domain.decide.pick_fields import CARD_FIELDS, PART_FIELDS
 from muster.domain.decide.pick_numbers import devices_together, merged
+from muster.domain.decide.pick_order import prepare
 from muster.domain.decide.pick_rows import End, Row, card_row, part_row
 from muster.domain.decide.pick_table import Table
-from muster.domain.decide.view import OF_DEVICES, Apart, part_voices, voices_of
+from muster.domain.decide.view import OF_DEVICES, Apart
 from muster.domain.model.errors import MusterError, Unavailable
 from muster.domain.model.policy import Policy
 from muster.domain.model.roll import CardRecord, Finding, Voice
@@ -28,17 +28,21 @@ from muster.domain.model.snapshot import Column, Ints, Mask, Numbers, Snapshot
 from muster.spi.adapter import Adapter
 from muster.spi.numbers import Numbers as NumbersPort
 from muster.spi.store import RollReader
+from muster.store.reader import Reader
 from muster.wire import shown
-from muster.wiring.snapshot_columns import apart_of, by_card, chunks, kinds, moves, numbers_of, owners_of, padded
+from muster.wiring.snapshot_clocks import on_time
+from muster.wiring.snapshot_columns import Showing, apart_of, by_card, chunks, kinds, moves, numbers_of, owners_of, padded, unswept
 from muster.wiring.snapshot_lists import Lists
 from muster.wiring.snapshot_names import Index, candidates
 from muster.wiring.snapshot_numbers import BEAT, MOVING, Moving, Voices, number
+from muster.wiring.snapshot_printing import Plates
 from muster.wiring.snapshot_records import Records
 from muster.wiring.snapshot_sources import Adapters, makers
 from muster.wiring.snapshot_turns import Turns
 
 FEW_CARDS, FEW_KEYS = 8, 5
 """From so many cards on, and up to so many attributes, numbers are taken from the columns and not from the store."""
+_USUAL = ("node", "slot", "address", "index")
 log = structlog.get_logger("muster.columns")
 
 
@@ -48,17 +52,6 @@ class Settings:
 
     small: int = 5000
     beat: float = BEAT
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    version: int
-    at: float
-    stamp: int
-    tables: Mapping[str, tuple[Mask, Mapping[str, Column]]]
-    owners: Ints
-    """Row of the card of each device."""
-    findings: Mapping[str, Sequence[Finding]]
 
 
 class Views:
@@ -87,6 +80,7 @@ class Views:
         self._index = Index()
         self._turns = Turns(numbers)
         self.records = Records(reader, numbers)
+        self.plates = Plates(self.records, reader, numbers, policy, self._makers) if numbers is not None and isinstance(reader, Reader) else None
         self.lists = Lists(reader, policy, clock, self.adapters, ticks, self._pace)
         self._voices: Voices = {}
         self._homes: dict[str, str] = {}
@@ -100,7 +94,7 @@ class Views:
         """Seconds of the last look."""
         self._findings: dict[str, list[Finding]] = {}
         self._open: Counter[str] = Counter()
-        self._shown: _Shown | None = None
+        self._shown: Showing | None = None
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -110,7 +104,8 @@ class Views:
         """Takes in what was written since the last look. One at a time; who comes meanwhile waits for it and looks again where there is more."""
         with self._turn:
             began = self._ticks()
-            self._look()
+            with unswept(first=self._shown is None):
+                self._look()
             self.took = self._ticks() - began
         with self._news:
             self._news.notify_all()
@@ -123,22 +118,19 @@ class Views:
         due += [id_ for node in self._turns.stirred() for id_ in self._on.get(node, ())]
         if old is not None and version == self._version and self._moving is not None and not due:
             return
-        fresh = self.reader.fresh(self._version)
+        fresh = self.records.fresh(self._version)
         self._drop(fresh.gone)
         seen = self._take_in(fresh.cards, now)
         if fresh.regrounded or self._version == 0:
             self._drop(self._cards.places.keys() - seen)
         for ids in chunks(id_ for id_ in dict.fromkeys(due) if id_ not in seen and id_ in self._cards.places):
-            found = self._take_in(self.reader.cards(None, ids), now)
+            found = self._take_in(self.records.read(ids), now)
             self._drop(set(ids) - found)
         if old is None or fresh.version != self._version or version != self._version:
             opened = [row.finding for row in self.reader.findings()]
             self._findings, self._open = by_card(opened), Counter(each.kind.value for each in opened)
         self._version = fresh.version
         self._publish(now)
-        if old is None and self._large:
-            gc.collect()
-            gc.freeze()  # what stands for as long as the process needs no more looking through
 
     def _due(self, now: float) -> list[str]:
         """Ids of cards that time may have changed; all of a small roll where nobody has columns of what moves."""
@@ -151,10 +143,11 @@ class Views:
         seen: set[str] = set()
         for some in chunks(cards):
             apart = self._apart([card.id for card in some])
+            times = self.records.times()
             for card in some:
-                self._put(card, apart, now)
+                self._put(card, card if times is None else on_time(card, times), apart, now)
                 seen.add(card.id)
-                if len(self._cards) > self.settings.small:
+                if self._large and (self._shown is not None or len(seen) % 50 == 0):
                     time.sleep(0)  # a request may go before
         return seen
 
@@ -164,17 +157,17 @@ class Views:
             values = [each for each in values if not (moves(each) and self._turns.tells(each.node, each.source, each.word.at or 0.0))]
         return apart_of(values)
 
-    def _put(self, card: CardRecord, apart: Apart, now: float) -> None:
+    def _put(self, written: CardRecord, card: CardRecord, apart: Apart, now: float) -> None:
         made = card_row(card, apart, self._policy, now, self._makers, shown.card_name)
         ends: list[End] = list(made.ends)
         parts = [(self._devices, part) for part in card.devices] + [(self._partitions, part) for part in card.partitions]
         for table, part in parts:
             row = part_row(part, card, apart, self._policy, now)
             ends += row.ends
-            table.put(part.id, self._still(part.id, row.row, part_voices(part, apart, card)))
+            table.put(part.id, self._still(part.id, row.row, row.voices))
             self._heard(part.voices)
-        self._cards.put(card.id, self._still(card.id, made.row, voices_of(card, apart)), self._turns.put(card.id, ends, now))
-        self.records.written(card)
+        self._cards.put(card.id, self._still(card.id, made.row, made.voices), self._turns.put(card.id, ends, now))
+        self.records.written(written)
         self._heard(card.voices)
         for node in {each.node for each in card.claims} | {each.node for each in card.voices}:
             self._on.setdefault(node, set()).add(card.id)
@@ -224,7 +217,11 @@ class Views:
         tables = {"cards": self._cards, "devices": self._devices, "partitions": self._partitions}
         told = {name: table.columns() for name, table in tables.items()}
         told["cards"] = (told["cards"][0], {**told["cards"][1], "findings": kinds(self._cards, self._findings)})
-        self._shown = _Shown(self._version, now, next(self._stamps), told, owners_of(told["devices"][1].get("card"), self._cards.places), dict(self._findings))
+        self._shown = Showing(self._version, now, next(self._stamps), told, owners_of(told["devices"][1].get("card"), self._cards.places), dict(self._findings))
+        if self._large:
+            prepare(self.cards(), _USUAL)
+            if self._moving is not None:
+                self._moving.prepare("cards", self._cards)
 
     # asking
 
@@ -310,7 +307,7 @@ class Views:
             self._thread.join(5.0)
 
     @property
-    def now(self) -> _Shown:
+    def now(self) -> Showing:
         """What stands. Raises Unavailable before the first look."""
         if self._shown is None:
             raise Unavailable("the columns of the roll are being read", hint="ask again in a few seconds")
@@ -378,9 +375,13 @@ class Views:
         said = [each for each in self.reader.current(ids, numbers=False) if each.key in keys]
         return apart_of([*said, *self._moving.words(ids, keys, "cards", self._cards)])
 
+    def knows(self, id_: str) -> bool:
+        """True for the id of a card."""
+        return id_ in self._cards.places
+
     def candidates(self, word: str) -> Iterator[list[str]]:
         """Ids of the cards that a short name may mean, the likelier first."""
-        if word.strip() in self._cards.places:
+        if self.knows(word.strip()):
             return iter([[word.strip()]])
         return candidates(word, self.cards(), self._index)
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,8 +17,9 @@ from muster.domain.model.source import Outcome, ReaderKind, Source, WitnessClass
 from muster.spi.adapter import Adapter
 from muster.wiring.agent import CLOCK, Eyes, Sighted, eyes
 
-OK, LIMITED, NOTHING, FAILED, STANDING_BY, NOT_HERE = "ok", "limited", "nothing", "failed", "standing_by", "not_here"
-"""States of a source: it speaks; it may not read all; it sees no card; it fails; its chain does not need it; its vendor is not on this machine."""
+OK, LIMITED, NOTHING, FAILED, STANDING_BY, ABSENT, NOT_HERE = "ok", "limited", "nothing", "failed", "standing_by", "absent", "not_here"
+"""States of a source: it speaks; it may not read all; it sees no card; it fails; its chain does not need it; it is not there, and another of its chain shows
+the cards; its vendor is not on this machine."""
 
 STREAM_WAIT = timedelta(seconds=2)
 """How long a log is read that does not end."""
@@ -55,12 +56,36 @@ class Survey:
     eyes: Eyes
     collector: Collector
     rounds: Sequence[Round]
+    after: Mapping[str, str] = field(default_factory=dict)
+    """Which source each follows in its chain."""
 
     def seen(self) -> list[Seen]:
         """What each source found, the bus first."""
-        rows = [self._seen(each) for each in self.rounds]
+        rows = self._placed([self._seen(each) for each in self.rounds])
         order = [str(source.id) for adapter in self.eyes.adapters for source in adapter.sources]
         return sorted(rows, key=lambda row: (row.state == NOT_HERE, order.index(row.source) if row.source in order else len(order)))
+
+    def _placed(self, rows: Sequence[Seen]) -> list[Seen]:
+        """The rows; a tool that is not there while another source of its chain shows the cards is no failure."""
+        speaks: dict[str, str] = {}
+        for row in rows:
+            if row.cards and row.state in (OK, LIMITED):
+                speaks.setdefault(self._chain(row.source), row.source)
+        return [self._absent(row, speaks.get(self._chain(row.source), "")) for row in rows]
+
+    def _chain(self, source: str) -> str:
+        """The source that leads its chain."""
+        seen = {source}
+        while (leader := self.after.get(source)) is not None and leader not in seen:
+            source = leader
+            seen.add(leader)
+        return source
+
+    @staticmethod
+    def _absent(row: Seen, speaker: str) -> Seen:
+        if not speaker or row.state != FAILED or row.outcome != Outcome.TOOL_MISSING:
+            return row
+        return replace(row, state=ABSENT, why=f"{speaker} speaks in its place", detail=row.why)
 
     def here(self, each: Round) -> bool:
         """True when a round is worth keeping: its vendor is here, or it said something."""
@@ -116,6 +141,7 @@ def survey(
     """
     seen = eyes(machine, outside, root, search=search)
     try:
+        after = {str(source.id): str(source.after) for each in seen.adapters for source in each.sources if source.after}
         if every:
             seen = replace(seen, adapters=tuple(_each(seen.adapters)))
         readers = dict(seen.readers)
@@ -127,9 +153,11 @@ def survey(
         collector = seen.collector(CLOCK)
         rounds = []
         for each in collector.once():
+            if each.standing_by and each.told.outcome.failed:
+                continue  # absent: it was told before, in its own words
             rounds.append(each)
             heard(each)
-        return Survey(eyes=seen, collector=collector, rounds=rounds)
+        return Survey(eyes=seen, collector=collector, rounds=rounds, after=after)
     finally:
         seen.close()
 

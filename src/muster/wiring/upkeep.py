@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,11 +18,13 @@ from muster.store import copies, looking, open_store
 from muster.store.connections import Connections
 from muster.store.leasing import WriterLease
 from muster.store.looking import Looked, Pending
+from muster.store.looking_rows import Progress
 from muster.store.opening import SPAN, connect
-from muster.wiring import archive, holds
+from muster.wiring import archive, authority, holds, listening
 from muster.wiring.archive import Manifest
 from muster.wiring.private import as_owner
 from muster.wiring.settings import ServerSettings
+from muster.wiring.whole import decoders
 
 STORE = "roll.sqlite"
 AUTHORITY = "authority"
@@ -84,6 +86,15 @@ def backup(settings: ServerSettings, file: Path, now: float, version: str) -> Ba
     return Backed(file=file, size=file.stat().st_size, manifest=manifest)
 
 
+def coming(settings: ServerSettings, file: Path) -> Manifest:
+    """What a backup is, before it is put in place of the store. Raises Conflict at once while a server runs on the state folder, InputError for no backup."""
+    manifest = archive.told(file)
+    if settings.state.is_dir():
+        with as_owner(settings.state):
+            holds.hold(settings.state).close()
+    return manifest
+
+
 def restore(settings: ServerSettings, file: Path, now: float, version: str, *, patience: float = 2 * SPAN) -> Restored:
     """Puts a backup in the place of the store. What was there stays beside it. Raises Conflict while a server holds it, InputError for no whole backup."""
     place = place_of(settings)
@@ -100,10 +111,13 @@ def restore(settings: ServerSettings, file: Path, now: float, version: str, *, p
     return Restored(manifest=manifest, name=_name(place), before=before)
 
 
-def check(settings: ServerSettings) -> Looked:
-    """Looks the store over, beside a server that may be at work. Raises NotFound, Unavailable."""
+def check(settings: ServerSettings, progress: Progress = lambda _table, _rows: None) -> Looked:
+    """Looks the store over row by row, and the server's keys, beside a server that may be at work. Raises NotFound, Unavailable."""
     with as_owner(settings.state):
-        return looking.look(place_of(settings))
+        found = looking.look(place_of(settings), decoders(), progress)
+        joined = any(found.counts.get(name) for name in ("members", "reporters"))
+        wrong = authority.problems(authority.state_of(settings.state), listening.theirs(settings), joined=joined)
+    return replace(found, problems=(*found.problems, *wrong))
 
 
 def upgrade(

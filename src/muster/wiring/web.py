@@ -11,13 +11,16 @@ import struct
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from muster.domain.model.errors import Unavailable
+from muster.wiring import seats
 from muster.wiring.entrance import PEER
+from muster.wiring.patience import Handshake, PatientHttp
+from muster.wiring.seats import Seats
 
 PATIENCE = 15.0
 """Seconds in which it starts or stops."""
@@ -26,7 +29,7 @@ GRACE = 5
 _CREDENTIALS = struct.Struct("3i")
 
 
-class PeerHttp(HttpToolsProtocol):
+class PeerHttp(PatientHttp):
     """HTTP that knows the user id at the other end of a local socket, by the kernel's word; it stands where the address of a client by TCP would."""
 
     def connection_made(self, transport: Any) -> None:
@@ -51,7 +54,7 @@ class Web:
 
     def __init__(self, app: Any, listeners: Sequence[tuple[socket.socket, ssl.SSLContext | None]]) -> None:
         self._app = app
-        self._servers = [(uvicorn.Server(_config(app, context)), listener) for listener, context in listeners]
+        self._servers = [(uvicorn.Server(_config(app, _protocol(listener, context))), listener) for listener, context in listeners]
         self.thread = threading.Thread(target=self._run, name="muster-web", daemon=True)
 
     def start(self) -> None:
@@ -80,12 +83,26 @@ class Web:
         await asyncio.gather(*(server.serve(sockets=[listener]) for server, listener in self._servers))
 
 
-def _config(app: Any, context: ssl.SSLContext | None) -> uvicorn.Config:
+def _protocol(listener: socket.socket, context: ssl.SSLContext | None) -> Any:
+    """Makes what speaks with one who connects. TLS is ours to begin, so that the handshake has its seat and its time too."""
+    local = listener.family == socket.AF_UNIX
+    here = Seats("the socket", seats.LOCAL, seats.LOCAL) if local else Seats("the API", seats.MOST, seats.EACH)
+
+    def make(*args: Any, **more: Any) -> PeerHttp:
+        http = PeerHttp(*args, **more)
+        http.seats = here
+        return http
+
+    if context is None:
+        return make
+    return lambda *args, **more: Handshake(partial(make, *args, **more), context, here)
+
+
+def _config(app: Any, protocol: Any) -> uvicorn.Config:
     """As we serve: headers that tell of a proxy are not believed, for they could name any client."""
     return uvicorn.Config(
         app,
-        http=PeerHttp,
-        ssl_context_factory=None if context is None else (lambda _config, _default: context),
+        http=protocol,
         proxy_headers=False,
         log_config=None,
         access_log=False,

@@ -126,6 +126,30 @@ def test_a_route_that_came_later_is_denied_to_all(place: Site) -> None:
     assert "not declared" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("who", "method", "path", "detail", "hint"),
+    [
+        ("viewer", "POST", "acts", ": needs the role operator, and viewer is viewer", "--role operator"),
+        ("operator", "GET", "tokens", ": needs the role admin, and operator is operator", "--role admin"),
+        ("reads findings", "GET", "cards", ": reads may read findings only, not roll", "--scope read=roll"),
+        ("admin", "POST", "reports", ": this is for programs on the server's own machine", "muster agent join"),
+    ],
+)
+def test_a_refusal_is_a_sentence_and_says_what_to_do(place: Site, who: str, method: str, path: str, detail: str, hint: str) -> None:
+    told = place.ask(who, method, f"{V1}/{path}", {} if method == "POST" else None).json()
+
+    assert told["detail"] == f"{method} {V1}/{path}{detail}"
+    assert hint in told["hint"]
+
+
+def test_who_comes_by_loopback_is_called_something() -> None:
+    with site(loopback=True, beyond=False) as place:
+        near = TestClient(place.app, base_url="http://127.0.0.1", client=("127.0.0.1", 1))
+        told = near.get(f"{V1}/tokens").json()
+    assert told["detail"] == f"GET {V1}/tokens: needs the role admin, and who comes without a token is operator"
+    assert "socket" in told["hint"]
+
+
 def test_what_is_public_is_few() -> None:
     assert {path for (_, path), need in NEEDS.items() if need.public} == {"/healthz", "/readyz", "/livez", "/version", "/api/v1/login/oidc"}
 
@@ -189,6 +213,15 @@ def test_refusals_are_logged_once_each_and_counted(place: Site) -> None:
     ]
     assert refused[2]["user"] == "viewer"
     assert dict(place.app.state.refusals.counts) == {401: 2, 403: 2}
+
+
+def test_a_secret_in_a_path_is_not_logged(place: Site) -> None:
+    secrets = [place.secrets["viewer"], "mjoin_ab12cd_" + "Q7x" * 12, "eyJhbGciOiJFZERTQSJ9." + "Ab3." * 9, "z9-_" * 11]
+    with capture_logs() as told:
+        for each in secrets:
+            place.ask(None, "GET", f"{V1}/cards/{each}?token={each}")
+        place.ask(None, "GET", f"{V1}/captures/{'0a' * 32}")
+    assert [each["path"] for each in told] == [f"{V1}/cards/(token)"] * 4 + [f"{V1}/captures/{'0a' * 32}"]
 
 
 def test_a_log_cannot_be_forged(place: Site) -> None:

@@ -58,6 +58,13 @@ def test_sources(api: TestClient, desk: Desk, clock: Clock) -> None:
     get(api, "/api/v1/sources/node-b/none", 404)
 
 
+def test_sources_are_not_told_as_they_were(api: TestClient) -> None:
+    for form in ({}, {"format": "ndjson"}):
+        refused = get(api, "/api/v1/sources", 400, at="-10m", **form)
+        assert "as they are now" in refused["detail"]
+        assert "leave it out" in refused["hint"]
+
+
 def test_adapters(api: TestClient) -> None:
     page = get(api, "/api/v1/adapters", limit=1000)
 

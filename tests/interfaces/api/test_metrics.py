@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from dataclasses import replace
 
-import pytest
 from tests.interfaces.api.fleet import client, get
+from tests.needs import program
 
 from muster.wiring.desk import Desk
 
@@ -39,11 +38,10 @@ def test_what_the_writer_says_of_itself(desk: Desk) -> None:
     assert "muster_queue_depth 3.0" in text
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not here")
 def test_promtool_finds_nothing(desk: Desk) -> None:
     api = client(replace(desk, meters=lambda: {"ingest_reports_total": 12.0, "commit_seconds": 0.004}))
     get(api, "/api/v1/cards")
-    checked = subprocess.run(["promtool", "check", "metrics"], input=api.get("/metrics").content, capture_output=True, check=False)
+    checked = subprocess.run([program("promtool"), "check", "metrics"], input=api.get("/metrics").content, capture_output=True, check=False)
 
     assert (checked.returncode, checked.stdout.decode(), checked.stderr.decode()) == (0, "", "")
 
@@ -54,3 +52,12 @@ def test_alive_ready_version(desk: Desk) -> None:
     assert get(api, "/livez") == get(api, "/healthz") == {"status": "ok", "checks": {}}
     assert get(api, "/readyz")["status"] == "ok"
     assert get(api, "/version")["api"] == "v1"
+
+
+def test_no_series_says_when_another_came_to_be(desk: Desk) -> None:
+    api = client(desk)
+    get(api, "/api/v1/cards")
+    told = api.get("/metrics").text
+
+    assert "muster_http_request_seconds_bucket" in told
+    assert "_created" not in told

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from muster.interfaces.api.guard import routes
 from muster.interfaces.cli.agent_site import lasting
 from muster.interfaces.cli.main import run
 from muster.wiring.desk import Desk
+from muster.wiring.lock import alone
 from muster.wiring.server import Server
 from muster.wiring.settings import load_settings
 
@@ -72,6 +74,17 @@ def joins(say: Say, house: Gatehouse, *words: str) -> Said:
     return say("agent", "join", house.url, "--ca", house.authority.fingerprint, "--token", "-", *words, stdin=token)
 
 
+def test_a_token_to_join_by_goes_into_a_file(say: Say, house: Gatehouse, tmp_path: Path) -> None:
+    file = tmp_path / "join-token"
+    made = say("agent", "token", "create", "--out", str(file))
+    assert (made.code, made.out) == (0, "")
+    assert "--token-file FILE" in made.err
+    assert file.stat().st_mode & 0o777 == 0o600
+    joined = say("agent", "join", house.url, "--ca", house.authority.fingerprint, "--token-file", str(file), "--state", str(tmp_path / "new"))
+    assert joined.code == 0, joined.err
+    assert say("agent", "token", "create", "--out", str(file)).code == 5
+
+
 def test_the_whole_way(say: Say, house: Gatehouse) -> None:
     made = say("agent", "token", "create", "--uses", "2", "--expires", "2h")
     assert made.code == 0
@@ -95,6 +108,64 @@ def test_the_whole_way(say: Say, house: Gatehouse) -> None:
     assert back.code == 0, back.err
     assert say("agent", "leave").code == 0
     assert "left" in say("agent", "list").out
+
+
+def test_an_agent_that_is_revoked_ends_as_one_that_is_not_allowed(say: Say, house: Gatehouse, tmp_path: Path) -> None:
+    machine = tmp_path / "gone-1"
+    machine.mkdir()
+    (machine / "dmesg.txt").write_text("[   12.345678] pcieport 0000:5d:01.0: pciehp: Slot(23): Link Down\n")
+    assert joins(say, house, "--machine", str(machine)).code == 0
+    once = ("agent", "--machine", str(machine), "--once")
+    assert say(*once).code == 0
+    house.gate.revoke("gone-1", "op", "", house.now())
+    ended = say(*once)
+    assert (ended.code, "was revoked" in ended.err, "muster agent reenrol gone-1" in ended.err) == (4, True, True)
+    told = json.loads(say("agent", "--machine", str(machine), "status", "-o", "json").out)
+    assert told["wrong"] == ["agent@gone-1 was revoked"], "said once"
+    assert say("agent", "--machine", str(machine), "renew").code == 4
+    ended = say(*once)
+    assert (ended.code, "was revoked" in ended.err) == (4, True), "a new key that came to nothing hides no reason"
+
+
+def test_what_ends_a_revocation_is_said_by_each_command(say: Say, house: Gatehouse, tmp_path: Path) -> None:
+    machine = tmp_path / "gone-2"
+    machine.mkdir()
+    (machine / "dmesg.txt").write_text("[   12.345678] pcieport 0000:5d:01.0: pciehp: Slot(23): Link Down\n")
+    assert joins(say, house, "--machine", str(machine)).code == 0
+    house.gate.revoke("gone-2", "op", "", house.now())
+    renewed = say("agent", "renew", "--machine", str(machine))
+    assert (renewed.code, renewed.out) == (4, "")
+    assert renewed.err == "muster: agent@gone-2 was revoked\n  an operator lets it in again: `muster agent reenrol gone-2`\n", "once, and nothing beside it"
+    assert say("agent", "--machine", str(machine), "--once").code == 4
+    told = say("agent", "status", "--machine", str(machine))
+    assert told.code == 1
+    assert told.out.count("was revoked") == 1
+    assert "does not fit" not in told.out
+    assert re.search(r"what to do +an operator lets it in again: `muster agent reenrol gone-2`", told.out)
+    assert re.search(r"wrong since +20\d\d-", told.out)
+    assert re.search(r"agent +does not run", told.out)
+
+
+def test_leaving_says_that_an_agent_runs(say: Say, house: Gatehouse, tmp_path: Path) -> None:
+    assert joins(say, house).code == 0
+    with alone(tmp_path / "agent" / "agent"):
+        assert re.search(rf"agent +runs \(process {os.getpid()}\)", say("agent", "status").out)
+        left = say("agent", "leave")
+        assert (left.code, f"the agent that runs (process {os.getpid()}) reports no more from now on" in left.err) == (0, True)
+        (tmp_path / "agent" / "agent" / "delivery.json").write_text(json.dumps({"trouble": f"this node has left {house.url}", "trouble_at": 1e9}))
+        told = say("agent", "status")
+    assert told.code == 1
+    assert re.search(r"what to do +stop the agent that runs, or join again", told.out)
+    assert "wrong since    2001-09-09T01:46:40Z" in told.out
+
+
+@pytest.mark.parametrize("words", [("status",), ("renew",), ("leave",), ("release",), ("--once",)])
+def test_a_recorded_machine_that_is_not_there_is_refused(say: Say, tmp_path: Path, words: tuple[str, ...]) -> None:
+    for given in (("agent", *words, "--machine", str(tmp_path / "nope")), ("agent", "--machine", str(tmp_path / "nope"), *words)):
+        found = say(*given)
+        assert (found.code, found.out) == (2, "")
+        assert f"{tmp_path / 'nope'} is no folder" in found.err
+        assert "muster record" in found.err
 
 
 def test_tokens_are_listed_and_deleted(say: Say, tmp_path: Path) -> None:
@@ -133,6 +204,9 @@ def test_what_cannot_be_says_why_and_what_to_do(say: Say, house: Gatehouse, tmp_
         ("agent", "token", "create", "--expires", "soon"): (2, "is no time", "30m"),
         ("agent", "token", "create", "--nodes", str(tmp_path / "none")): (2, "cannot be read", "one name a line"),
         ("agent", "release"): (3, "no agent runs", "--state"),
+        ("agent", "release", "--for", "10m"): (3, "no agent runs", "--state"),
+        ("agent", "release", "--for", "2h"): (2, "is no time to let go for", "10m"),
+        ("agent", "release", "--for", "soon"): (2, "is no time", "30m"),
     }
     for words, (code, why, what) in cases.items():
         found = say(*words)

@@ -78,13 +78,29 @@ def far(tmp_path: Path, alone: Muster, monkeypatch: pytest.MonkeyPatch) -> Itera
 def test_a_token_by_a_file(site: Site, alone: Muster) -> None:
     said = alone("login", site.url, "--token-file", site.file("viewer"))
 
-    assert (said.code, said.out) == (0, "")
+    assert (said.code, said.out) == (0, ""), said.err
     assert "as the-viewer (viewer)" in said.err
     assert stat.S_IMODE(known.file().stat().st_mode) == 0o600
     assert stat.S_IMODE(known.file().parent.stat().st_mode) == 0o700
     assert "alpha" in alone("get", "cards").out
     assert alone("whoami").out == f"the-viewer: viewer, known by token, at {site.url}\n"
     assert json.loads(alone("whoami", "-o", "json").out)["role"] == "viewer"
+
+
+def test_a_token_into_a_file_that_only_its_user_reads(site: Site, alone: Muster, tmp_path: Path) -> None:
+    file = tmp_path / "token-of-ann"
+    said = alone("token", "create", "ann", "--role", "viewer", "--out", str(file), "--server", site.server.socket)
+    assert (said.code, said.out) == (0, ""), said.err
+    secret = file.read_text().strip()
+    assert secret.startswith("muster_")
+    assert secret not in said.err
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert alone("login", site.url, "--token-file", str(file)).code == 0
+    again = alone("token", "create", "bob", "--role", "viewer", "--out", str(file), "--server", site.server.socket)
+    assert (again.code, "is there already" in again.err) == (5, True)
+    assert file.read_text().strip() == secret
+    assert alone("token", "create", "bob", "--role", "viewer", "--out", str(tmp_path / "none" / "t"), "--server", site.server.socket).code == 6
+    assert "bob" not in alone("token", "list", "--server", site.server.socket).out, "no token was made that nobody has"
 
 
 def test_a_token_by_stdin(site: Site, alone: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,6 +211,10 @@ def test_tls_with_the_servers_own_authority(far: Site, alone: Muster) -> None:
     assert (other.code, "another authority" in other.err) == (4, True)
     assert alone("login", url, "--token-file", far.file("viewer"), "--ca", "md5:1").code == 2
     assert alone("login", url, "--token-file", far.file("viewer"), "--ca", mark).code == 0
+    digits = mark.removeprefix("sha256:").upper()
+    pairs = ":".join(digits[at : at + 2] for at in range(0, 64, 2))
+    for form in (f"sha256:{pairs}", pairs, f"sha256 Fingerprint={pairs}"):
+        assert alone("login", url, "--token-file", far.file("viewer"), "--ca", form).code == 0, form
     assert alone("get", "cards").code == 0
     assert alone("login", url, "--token-file", far.file("operator")).code == 0, "what was pinned stays so"
     plain = alone("whoami", "--server", url.replace("https", "http"))

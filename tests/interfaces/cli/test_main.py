@@ -94,6 +94,14 @@ def test_nobody_there(alone: Muster, tmp_path: Path) -> None:
     assert alone("get", "cards", "--server", "http://").code == 2
 
 
+def test_a_password_in_the_address_is_refused_and_shown_nowhere(alone: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_SERVER", "https://me:CANARY@muster.example:7460")
+    for words in (("get", "cards"), ("config",), ("login", "https://me:CANARY@muster.example", "--token-file", os.devnull)):
+        told = alone(*words)
+        assert "CANARY" not in told.out + told.err, words
+        assert told.code == (0 if words == ("config",) else 2)
+
+
 def test_every_code_has_a_meaning() -> None:
     assert {exit_code(problem(status, b"")) for status in (400, 401, 404, 408, 409, 418, 500)} <= EXITS.keys()
 

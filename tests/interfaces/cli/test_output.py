@@ -89,7 +89,7 @@ def test_csv_has_plain_data_and_runs_no_formula(printed: Printed) -> None:
     assert rows[2]["note"] == "'=1+1"
 
 
-@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "\r=1"])
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "\r=1", "\ufeff=1", "\u200b@x", "\u2060 \u3164+1", "\u034f\u2800-1"])
 def test_every_beginning_of_a_formula_is_guarded(text: str) -> None:
     told = output.to_csv([{"name": text}], COLUMNS[:1], no_headers=True)
 

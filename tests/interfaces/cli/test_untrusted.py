@@ -32,7 +32,7 @@ PIECES = [
 TEXTS = st.one_of(
     st.text(max_size=40), st.lists(st.sampled_from(PIECES), min_size=1, max_size=4).map("".join), st.text(alphabet="=+-@\t\r\n ,\"';a1", max_size=12)
 )
-FORMULA = re.compile(r"^[\s\uff1d\uff0b\uff0d\uff20=+\-@]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+FORMULA = re.compile(r"^[\s\u115f\u1160\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0=+\-@]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 """What a spreadsheet may take for the beginning of a formula."""
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """What no cell holds; the ends of lines within quotes are the text's own."""
@@ -81,7 +81,7 @@ def test_csv_of_the_command_line_runs_nothing(rows: list[dict[str, str]]) -> Non
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=3))
-@example(["=1+1", "\uff1d1+1", "\t=1"])
+@example(["=1+1", "\uff1d1+1", "\t=1", "\ufeff=1", "\u200b\u3164@x"])
 def test_csv_of_the_api_runs_nothing(texts: list[str]) -> None:
     stream = io.StringIO(newline="")
     csv.writer(stream, lineterminator="\r\n").writerow([api_cell(each) for each in texts])

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import time
 from pathlib import Path
 
 import click
@@ -12,11 +14,12 @@ from click.testing import CliRunner, Result
 from tests.store import old
 from tests.store.samples import card
 
-from muster.domain.model.errors import Conflict, MusterError, NotFound
+from muster.domain.model.errors import Conflict, InputError, MusterError, NotFound
 from muster.interfaces.cli import upkeep
 from muster.spi.store import Batch
 from muster.store import open_store
 from muster.store.schema import HEAD
+from muster.wiring import holds
 
 
 @pytest.fixture
@@ -41,14 +44,41 @@ def test_a_backup_and_a_restore(state: Path, tmp_path: Path) -> None:
     file = tmp_path / "roll.backup"
     said = run(upkeep.backup, state, str(file)).stdout
     assert said.startswith(f"{file}: ")
-    assert f"schema {HEAD}, 1 parts" in said
+    assert f"schema {HEAD}, 1 file\n" in said
     with pytest.raises(Conflict, match="nobody to ask"):
         run(upkeep.restore, state, str(file))
-    done = run(upkeep.restore, state, str(file), "--yes")
+    done = run(upkeep.restore, state, str(file), "-y")
 
+    assert re.search(rf"{file} is of 20[0-9-]+ [0-9:]+ UTC, by Muster \S+, schema {HEAD}; what came later is not in it", done.stderr)
     assert f"{state / 'roll.sqlite'}: restored as of 20" in done.stdout
     assert "what was there is in" in done.stderr
     assert len([each for each in state.iterdir() if ".before-" in each.name]) >= 1
+
+
+def test_a_restore_is_refused_at_once_under_a_server(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "roll.backup"
+    run(upkeep.backup, state, str(file))
+    asked: list[str] = []
+    monkeypatch.setattr(upkeep, "_agreed", asked.append)
+    before = time.monotonic()
+    with holds.hold(state), pytest.raises(Conflict, match="another server"):
+        run(upkeep.restore, state, str(file))
+    assert asked == []
+    assert time.monotonic() - before < 5
+    with pytest.raises(InputError, match="no whole backup"):
+        run(upkeep.restore, state, str(state / "roll.sqlite"))
+    cut = tmp_path / "cut.backup"
+    cut.write_bytes(file.read_bytes()[:4096])
+    with pytest.raises(InputError, match=r"no whole backup|its end is missing"):
+        run(upkeep.restore, state, str(cut))
+    assert asked == []
+
+
+def test_a_check_tells_the_head_of_the_audit_log(state: Path) -> None:
+    store = open_store(state / "roll.sqlite")
+    entries, head = store.audit_head()
+    store.close()
+    assert f"audit log: {entries} entry, whole; the last is sha256:{head}\n" in run(upkeep.check, state).stdout
 
 
 def test_a_check_ends_with_how_it_went(state: Path) -> None:

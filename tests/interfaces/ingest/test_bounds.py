@@ -128,8 +128,8 @@ def test_a_stranger_is_not_waited_for_as_long() -> None:
         assert known.ask(request(report()))[0] == 200
 
 
-def test_connections_over_the_bound_are_sent_away() -> None:
-    with open_site(replace(QUICK, connections=3)) as site:
+def test_connections_over_the_bound_are_sent_away(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING", "muster.ingest"), open_site(replace(QUICK, connections=3)) as site:
         clients = [site.client() for _ in range(3)]
         assert all(client.ask(request(report()))[0] == 200 for client in clients)
         with site.client() as other:
@@ -137,13 +137,16 @@ def test_connections_over_the_bound_are_sent_away() -> None:
             assert (status, headers["connection"], problem(body)["code"]) == (503, "close", "unavailable")
             assert int(headers["retry-after"]) >= 1
             assert other.closed
+        with site.client() as other:
+            assert other.answer()[0] == 503
+        assert [each.getMessage()[:22] for each in caplog.records] == ["3 connections are open"], "it is said once, not for each"
         clients.pop().close()
         assert site.settled(lambda: site.ingest.meters.connections == 2)
         with site.client() as other:
             assert other.ask(request(report()))[0] == 200
         for client in clients:
             client.close()
-        assert site.ingest.meters.turned_away == 1
+        assert site.ingest.meters.turned_away == 2
 
 
 def test_bytes_in_memory_are_bounded() -> None:

@@ -16,6 +16,8 @@ from muster.domain.model.errors import InputError, Unavailable
 from muster.interfaces.ingest import listener
 from muster.interfaces.ingest.limits import Limits
 from muster.interfaces.ingest.listener import Ingest
+from muster.interfaces.ingest.opened import reporters
+from muster.wiring.settings import load_settings
 
 
 def test_a_stop_while_busy_answers_what_it_has() -> None:
@@ -90,16 +92,28 @@ def test_stopped_twice_or_never_started_is_well() -> None:
         (-1, -1, 20_000, -1),
     ],
 )
+@pytest.mark.parametrize("likely", [1_000, 15_000, 20_000])
 def test_no_more_connections_are_promised_than_files_may_be_open(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, soft: int, hard: int, taken: int, left: int
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, soft: int, hard: int, taken: int, left: int, likely: int
 ) -> None:
     held = [(soft, hard)]
     monkeypatch.setattr("resource.getrlimit", lambda _: held[-1])
     monkeypatch.setattr("resource.setrlimit", lambda _, limits: held.append(limits))
-    with caplog.at_level(logging.CRITICAL if taken == 20_000 else logging.WARNING, "muster.ingest"):
-        assert listener._that_fit(20_000) == taken
+    with caplog.at_level(logging.WARNING, "muster.ingest"):
+        assert listener._that_fit(20_000, likely) == taken
     assert held[-1] == (left, hard)
-    assert bool(caplog.records) is (taken < 20_000)
+    assert bool(caplog.records) is (taken < likely), "it is said only where it may come to matter"
+
+
+@pytest.mark.parametrize(("joined", "set_", "likely"), [(0, None, 1_000), (9_500, None, 20_000), (0, 30_000, 30_000)])
+def test_how_many_connections_are_likely(joined: int, set_: int | None, likely: int) -> None:
+    class Knowing(Gate):
+        def members(self) -> range:
+            return range(joined)
+
+    settings = load_settings(ingest_connections=set_)
+    assert reporters(Knowing(), Intake(), lambda: T0, None, settings)._likely == likely
+    assert reporters(Gate(), Intake(), lambda: T0, None, settings)._likely == (set_ or 1_000)
 
 
 def test_a_port_in_use_is_said() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from muster.domain.decide.pick_fields import CARD_FIELDS
+from muster.domain.decide.pick_order import ready
 from muster.domain.decide.select import Lookup
 from muster.domain.decide.view import OF_DEVICES, CardView, value
 from muster.domain.model.attributes import ATTRIBUTES
@@ -29,8 +30,13 @@ from muster.interfaces.api.rooms import InRooms, upon
 from muster.interfaces.api.telling import Form, Telling, tell
 from muster.wire import documents as d
 from muster.wire import shown
+from muster.wire.documents import encode
+from muster.wiring.snapshot_plates import Wanted
+from muster.wiring.snapshot_printing import Printed
+from muster.wiring.snapshots import Views
 
 router = APIRouter(prefix="/api/v1/cards", tags=["cards"])
+_WHOLE = Selection("", d.Card)
 
 _TOLD_BY_NAME = frozenset({"name", "model", "vendor"})
 TABLE = (
@@ -136,6 +142,28 @@ def whole(then: Then, records: Sequence[CardRecord], selection: Selection | None
     return [shown.card(each, then.vendor(each) if made else None, findings.get(each.record.id, ()), nodes) for each in then.views_of(some, _keys(selection))]
 
 
+def printed(then: Then, ids: Sequence[str], selection: Selection, known: Mapping[str, CardRecord] | None = None) -> list[Printed]:
+    """The documents of the cards that are shown now, as they are sent; one that went meanwhile is left out."""
+    wanted = Wanted(tuple(selection.plain), tuple(selection.keys))
+    plates = then.views.plates
+    told = plates.printed(ids, wanted, then.now, _findings(then, selection), then.node_names, known) if plates is not None else {}
+    left = ids if plates is None else [id_ for id_, one in told.items() if isinstance(one, CardRecord)]
+    made = {document.id: document for document in whole(then, ordered(then, left), selection)} if left else {}
+    found: list[Printed] = []
+    for id_ in ids:
+        one = told.get(id_)
+        if isinstance(one, Printed) and then.shows_on(one.node, one.node_name):
+            found.append(one)
+        elif id_ in made:
+            body = encode(selection.of(made[id_]))
+            found.append(Printed("", "", body, tags.still(body)))
+    return found
+
+
+def _findings(then: Then, selection: Selection) -> Mapping[str, Sequence[Finding]]:
+    return then.findings() if selection.whole or "findings" in selection.plain else {}
+
+
 def _light(card: CardRecord, asked: Collection[str]) -> CardRecord:
     """The card without what no field that is asked for tells."""
     claims = card.claims if "claims" in asked or "seen_by" in asked else ()
@@ -174,8 +202,20 @@ async def cards(
     def page_of(asked: Question) -> Page[str]:
         return _past(then, asked, role, retired) if asked.at is not None else _present(then, asked, role, retired)
 
-    told = Telling(page=page_of, documents=lambda ids: whole(then, ordered(then, ids), selection), fields=TABLE, readings=True)
+    told = Telling(
+        page=page_of,
+        documents=lambda ids: whole(then, ordered(then, ids), selection),
+        printed=None if asked.at is not None else lambda ids: printed(then, ids, selection),
+        fields=TABLE,
+        readings=True,
+        heavy=_slow(rooms.views, asked),
+    )
     return await tell(request, rooms, form, asked, selection, told)
+
+
+def _slow(views: Views, asked: Question) -> bool:
+    """True when a large roll must be put in an order first that nobody asked for lately."""
+    return views.ready() and views.size > views.settings.small and not ready(views.cards(), asked.keys)
 
 
 def _present(then: Then, asked: Question, role: str, retired: bool) -> Page[str]:
@@ -215,7 +255,7 @@ async def series(
         raise InputError(f"key={key!r} is no attribute with a number", hint="like key=temperature.core; `fields` of a card's readings are the keys")
     begin, end = moment(since, now), moment(until, now) if until else now
     if begin > end:
-        raise InputError(f"since={since} is not before until={until or 'now'}")
+        raise InputError(f"since={since} is not before until={until or 'now'}", hint="both are times, or how long ago: since=-2h, until=-1h")
     then = Then(desk=desk, views=rooms.views, at=None, now=now)
 
     def told() -> d.Series:
@@ -251,7 +291,14 @@ async def card_(request: Request, desk: AtDesk, rooms: InRooms, card: CardName, 
     then = Then(desk=desk, views=rooms.views, at=time, now=now if time is None else time)
 
     def told() -> Response:
+        known = then.at_once(card)
+        one = next(iter(printed(then, [known], _WHOLE)), None) if known else None
+        if one is not None and one.tag:
+            return tags.sent(request, one.body, one.still, one.tag)
         record = then.card(card)
+        one = next(iter(printed(then, [record.id], _WHOLE, {record.id: record})), None) if time is None else None
+        if one is not None and one.tag:
+            return tags.sent(request, one.body, one.still, one.tag)
         return tags.told(request, whole(then, [record])[0], tags.of_card(record))
 
     return await upon(rooms, told, then=time is not None)

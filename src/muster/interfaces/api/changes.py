@@ -152,7 +152,7 @@ async def change(request: Request, desk: AtDesk, rooms: InRooms, number: Number)
     def told() -> d.Change:
         found = [row for row in islice(desk.reader.changes(after=number - 1, limit=1), 1) if row.number == number]
         if not found:
-            raise NotFound(f"no change {number}", hint="`/api/v1/changes` lists them")
+            raise NotFound(f"no change {number}", hint="`muster get changes` (/api/v1/changes) lists them")
         return rows.change(found[0], then.names(rows.change_words(found[0])))
 
     return tags.told(request, await upon(rooms, told))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -22,6 +22,8 @@ from muster.interfaces.api.problems import WebError
 from muster.spi.reading import RollReader
 from muster.spi.store import ChangeRow, News
 
+PARTS, LEAST_EACH = 4, 4
+"""One user has one of so many parts of the streams that may be open, and not fewer than so many."""
 HELD = 5000
 """Entries that are held for readers who keep up."""
 PART = 500
@@ -82,23 +84,32 @@ class Feed:
         self._reader = reader
         self._names = names
         self._most = most
+        self._each = max(LEAST_EACH, most // PARTS)
+        self._readers: Counter[str] = Counter()
         self._held: deque[Entry] = deque(maxlen=HELD)
         self._begin = self._end = Mark(-1, -1)
         self._turn = threading.Lock()
         self._looked_at = float("-inf")
         self.open = 0
 
-    def enter(self) -> None:
-        """Lets one more reader in. Raises WebError 503 when there are as many as may be."""
+    def enter(self, user: str = "") -> None:
+        """Lets one more reader in, of that user. Raises WebError 503 when there are as many as may be, in all or of one user."""
+        hint = "close one that nobody reads, or ask for GET /api/v1/changes now and then"
         with self._turn:
             if self.open >= self._most:
-                raise WebError(503, f"{self.open} streams are open, and no more are served", code="unavailable", hint="close one, or raise the setting streams")
+                raise WebError(503, f"{self.open} streams are open, and no more are served", code="unavailable", hint=hint)
+            if self._readers[user] >= self._each:
+                raise WebError(503, f"{self._each} streams of this user are open, and no more are served", code="unavailable", hint=hint)
             self.open += 1
+            self._readers[user] += 1
 
-    def leave(self) -> None:
+    def leave(self, user: str = "") -> None:
         """A reader went."""
         with self._turn:
             self.open -= 1
+            self._readers[user] -= 1
+            if self._readers[user] <= 0:
+                del self._readers[user]
 
     def start(self, last: Mark | None) -> Mark:
         """Where a reader begins: after its last entry, or with what comes from now on."""

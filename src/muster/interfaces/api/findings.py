@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -17,7 +16,8 @@ from muster.interfaces.api import rows, tags
 from muster.interfaces.api.answers import AtDesk, answers, answers_page, ref
 from muster.interfaces.api.bodies import given
 from muster.interfaces.api.changes import kinds_of, only_kinds
-from muster.interfaces.api.paging import Page, Question, Selection, json_answer, page, question, sealed, stranger
+from muster.interfaces.api.findings_sought import Sought, held, named, only
+from muster.interfaces.api.paging import Page, Question, Selection, json_answer, question
 from muster.interfaces.api.params import Listing, body_schema
 from muster.interfaces.api.roll import Then
 from muster.interfaces.api.rooms import InRooms, Rooms, upon
@@ -46,19 +46,7 @@ FINDING_TABLE = (
     "id", "kind", "subject", "about", "cards", "node", "source", "attribute", "opened_at", "last_seen_at", "acknowledged_at", "acknowledged_by", "closed_at",
 )  # fmt: skip
 EVENT_TABLE = ("id", "card", "node", "source", "adapter", "kind", "code", "text", "address", "first_at", "last_at", "repeats")
-EVENTS_READ = 10_000
-"""The newest events among which orders and filters look."""
 FindingId = Annotated[str, Path(max_length=300, description="Its id.")]
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Of(Generic[T]):
-    row: T
-    own: Callable[[T, str], Any]
-
-    def lookup(self) -> Lookup:
-        return lambda path: self.own(self.row, path)
 
 
 def _of_finding(nodes: Mapping[str, str], row: FindingRow, path: str) -> Any:
@@ -80,49 +68,47 @@ def _of_event(nodes: Mapping[str, str], row: EventRow, path: str) -> Any:
 async def findings(
     request: Request, desk: AtDesk, rooms: InRooms, listing: Listing, form: Form, closed: Annotated[bool, Query(description="Closed ones too.")] = False
 ) -> Response:
-    """What a person should know: open findings, newest first. In that order, and filtered by kind alone, they are counted only where one page has them all."""
+    """What a person should know: open findings, newest first, counted where one page has them all.
+
+    `kind`, `node`, and one card of `cards` are found by an index. For other filters a page looks through 10,000 findings at most, and may be short or
+    empty while its `next` goes on from there. Another order is given of 10,000 at most, and refused beyond.
+    """
     asked = question("findings", listing, FINDING_FIELDS, desk.clock(), "-opened_at")
     selection = Selection(listing.fields, d.Finding)
     then = Then(desk=desk, views=rooms.views, at=asked.at, now=asked.now)
 
-    def page_of(asked: Question) -> Page[FindingRow]:
-        kinds = kinds_of(asked.tree)
-        all_ = closed or "closed_at" in asked.paths
-        if newest(asked, "opened_at"):
-            read = desk.reader.findings(closed=all_, at=asked.at, kinds=kinds, limit=asked.limit + 1, before=_before(asked))
-            return _quick(asked, read, lambda row: (row.finding.opened_at, row.finding.id))
-        read = desk.reader.findings(closed=all_, at=asked.at, kinds=kinds)
-        nodes = then.node_names({row.finding.node for row in read})
-        looked = [_Of(row, partial(_of_finding, nodes)) for row in read]
-        found = page(looked, asked, _Of.lookup, lambda each: f"{each.row.finding.id} {each.row.finding.opened_at}")
-        return Page(rows=[each.row for each in found.rows], next=found.next, total=found.total)
+    tree = asked.tree
+    all_, kinds, card = closed or "closed_at" in asked.paths, kinds_of(tree), held(tree, "cards")
 
-    told = Telling(page=page_of, documents=lambda found: _documents(then, found), fields=FINDING_TABLE, heavy=not newest(asked, "opened_at"))
+    def page_of(asked: Question) -> Page[FindingRow]:
+        node = _node_named(then, only(named(tree, "node")))
+        read = partial(desk.reader.findings, closed=all_, at=asked.at, kinds=kinds, cards=None if card is None else [card], node=node)
+        return Sought(
+            what="findings",
+            path="opened_at",
+            read=lambda limit, before: read(limit=limit, before=before),
+            lookups=partial(_lookups, then, _of_finding, lambda row: row.finding.node),
+            place=lambda row: (row.finding.opened_at, row.finding.id),
+        ).page(asked)
+
+    told = Telling(page=page_of, documents=lambda found: _documents(then, found), fields=FINDING_TABLE, heavy=not indexed(asked, "opened_at"))
     return await tell(request, rooms, form, asked, selection, told)
 
 
-def newest(asked: Question, path: str) -> bool:
-    """True when a list is asked for in the store's own order, newest first, and filtered by nothing but kinds: the store's index answers it."""
+def _node_named(then: Then, name: str | None) -> str | None:
+    """The id of the only node of that name, by which the store's index finds its rows; None where there is not one."""
+    ids = [] if name is None else [node.id for node in then.views.lists.nodes().records.values() if node.name == name]
+    return ids[0] if len(ids) == 1 else None
+
+
+def indexed(asked: Question, path: str) -> bool:
+    """True when the store's indexes answer a list: in its own order, newest first, and filtered by nothing but kinds."""
     return [(key.path, key.down) for key in asked.keys] == [(path, True)] and (asked.tree is None or asked.tree == only_kinds(asked.tree))
 
 
-def _before(asked: Question) -> tuple[float, str] | None:
-    """Where the page before ended."""
-    if asked.after is None:
-        return None
-    at, id_ = asked.after[0][0], asked.after[1]
-    if isinstance(at, bool) or not isinstance(at, int | float):
-        raise stranger()
-    return float(at), id_
-
-
-def _quick(asked: Question, read: Sequence[T], place: Callable[[T], tuple[float, str]]) -> Page[T]:
-    """The page of rows that were read for it, one more than it has where there is another. All are counted only where they are on one page."""
-    found = list(read[: asked.limit])
-    if len(read) <= asked.limit:
-        return Page(rows=found, next=None, total=len(found) if asked.after is None else None)
-    at, id_ = place(found[-1])
-    return Page(rows=found, next=sealed(asked, ((at,), id_)), total=None)
+def _lookups(then: Then, own: Callable[[Mapping[str, str], Any, str], Any], node_of: Callable[[Any], str], rows_: Sequence[Any]) -> list[Lookup]:
+    nodes = then.node_names({node_of(row) for row in rows_})
+    return [partial(own, nodes, row) for row in rows_]
 
 
 def _documents(then: Then, found: Sequence[FindingRow]) -> list[d.Finding]:
@@ -185,28 +171,34 @@ async def events(
     card: Annotated[str, Query(max_length=300, description="Only of this card, by any of its names.")] = "",
     node: Annotated[str, Query(max_length=300, description="Only of this node.")] = "",
 ) -> Response:
-    """What happened, newest first; other orders and filters go by the newest 10,000. `at=` leaves out what came later."""
+    """What happened, newest first, counted where one page has them all. `at=` leaves out what came later.
+
+    `card`, `node` and `kind` are found by an index. For other filters a page looks through 10,000 events at most, and may be short or empty while its
+    `next` goes on from there. Another order is given of 10,000 at most, and refused beyond: narrow it, or take `sort=-last_at`.
+    """
     asked = question("events", listing, EVENT_FIELDS, desk.clock(), "-last_at")
     selection = Selection(listing.fields, d.Event)
     then = Then(desk=desk, views=rooms.views, at=None, now=asked.now)
-    quick = asked.at is None and newest(asked, "last_at")
+    tree, kinds = asked.tree, kinds_of(asked.tree)
 
     def page_of(asked: Question) -> Page[EventRow]:
-        id_, node_id, kinds = then.card(card).id if card else None, _node_id(then, node), kinds_of(asked.tree)
-        if quick:
-            read = desk.reader.events(id_, node_id, asked.limit + 1, kinds=kinds, before=_before(asked))
-            return _quick(asked, read, lambda row: (row.last_at, row.id))
-        read = desk.reader.events(id_, node_id, EVENTS_READ, kinds=kinds)
-        nodes = then.node_names({row.node for row in read})
-        told = [_Of(row, partial(_of_event, nodes)) for row in read if asked.at is None or row.first_at <= asked.at]
-        found = page(told, asked, _Of.lookup, lambda each: each.row.id)
-        return Page(rows=[each.row for each in found.rows], next=found.next, total=found.total)
+        id_ = then.card(card).id if card else only(named(tree, "card"))
+        node_id = _node_id(then, node) if node else _node_named(then, only(named(tree, "node")))
+        return Sought(
+            what="events",
+            path="last_at",
+            read=lambda limit, before: desk.reader.events(id_, node_id, limit, kinds=kinds, before=before),
+            lookups=partial(_lookups, then, _of_event, lambda row: row.node),
+            place=lambda row: (row.last_at, row.id),
+            fits=lambda row: asked.at is None or row.first_at <= asked.at,
+        ).page(asked)
 
     def documents(found: Sequence[EventRow]) -> list[d.Event]:
         nodes = then.node_names({row.node for row in found})
         return [rows.event(row, nodes) for row in found]
 
-    return await tell(request, rooms, form, asked, selection, Telling(page=page_of, documents=documents, fields=EVENT_TABLE, heavy=not quick))
+    heavy = asked.at is not None or not indexed(asked, "last_at")
+    return await tell(request, rooms, form, asked, selection, Telling(page=page_of, documents=documents, fields=EVENT_TABLE, heavy=heavy))
 
 
 def _node_id(then: Then, word: str) -> str | None:

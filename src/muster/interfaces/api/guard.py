@@ -7,14 +7,14 @@ Objects are held apart by the desk: a user whose scope is some nodes gets a read
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from muster.domain.decide.sight import may
+from muster.domain.decide.sight import may, reaches
 from muster.domain.model.access import Grade, Part, User
 from muster.domain.model.errors import NotAllowed
 
@@ -40,6 +40,8 @@ def _does(part: Part, grade: Grade = Grade.OPERATOR, *, here: bool = False) -> N
 
 _OPEN = Need(grade=Grade.VIEWER, part=Part.METRICS, public=True)
 _V1 = "/api/v1"
+UNNAMED = "who comes without a token"
+"""How a user of this machine is called who has shown no name."""
 
 NEEDS: dict[tuple[str, str], Need] = {
     ("GET", "/healthz"): _OPEN,
@@ -98,12 +100,12 @@ PUBLIC = frozenset(key for key, need in NEEDS.items() if need.public)
 def refusal(need: Need | None, user: User) -> str:
     """Why the user may not; empty when they may."""
     if need is None:
-        return "nobody may: what it needs is not declared"
+        return "nobody may, for what it needs is not declared"
     if need.public:
         return ""
     if need.here and user.via != "local":
-        return "is for programs on the server's own machine"
-    return may(user, need.grade, need.part, changes=need.changes)
+        return "this is for programs on the server's own machine"
+    return may(user if user.name else replace(user, name=UNNAMED), need.grade, need.part, changes=need.changes)
 
 
 async def guard(request: Request) -> None:
@@ -113,15 +115,19 @@ async def guard(request: Request) -> None:
     why = refusal(need, user)
     if why:
         request.app.state.refusals.told(403, why, request.scope, user)
-        raise NotAllowed(f"{request.method} {request.url.path} {why}", hint=_hint(need, user))
+        raise NotAllowed(f"{request.method} {request.url.path}: {why}", hint=_hint(need, user))
 
 
 def _hint(need: Need | None, user: User) -> str:
-    if need is not None and need.here:
+    if need is None:
+        return "please report it: this version of the server should not have this route"
+    if need.here and user.via != "local":
         return "agents report to the listener for reporters, once they joined: muster agent join"
-    if user.via == "local" and need is not None and need.grade is Grade.ADMIN:
+    if user.via == "local" and need.grade is Grade.ADMIN:
         return "use the server's socket: left alone, the command line finds it when run by the server's user or root"
-    return "ask an admin for a token with that role: muster token create NAME --role ROLE"
+    if user.reads and reaches(user.grade, need.grade):
+        return f"ask an admin for a token that may read that: muster token create NAME --role viewer --scope read={need.part}"
+    return f"ask an admin for a token with that role: muster token create NAME --role {need.grade}"
 
 
 def key(method: str, path: str) -> tuple[str, str]:

@@ -24,7 +24,6 @@ WINDOW_S = 60.0
 MOST_ADDRESSES = 10_000
 MOST_TRUSTED = 1_000
 LONGEST_TOKEN = 512
-_LONGEST_PATH = 200
 
 log = structlog.get_logger("muster.access")
 
@@ -40,9 +39,7 @@ class Refusals:
         self.counts[status] += 1
         if not quiet:
             who = {"user": user.name, "token": user.token} if user is not None else {}
-            log.warning(
-                "refused", status=status, why=why, address=address(scope), method=scope["method"], path=ascii(scope["path"])[1:-1][:_LONGEST_PATH], **who
-            )
+            log.warning("refused", status=status, why=why, address=address(scope), method=scope["method"], path=problems.shown(scope["path"]), **who)
 
 
 class Attempts:
@@ -133,7 +130,7 @@ class Identity:
         if wait > 0:
             return self._too_often(scope, wait)
         if self._desk.users is None:
-            return self._failed(scope, "no tokens here", "nobody comes by a token here")
+            return self._failed(scope, "no tokens here", "nobody comes by a token here", "leave the header Authorization out")
         try:
             user = await run_in_threadpool(self._desk.users.user, token, now)
         except NotAllowed as refused:
@@ -157,8 +154,9 @@ class Identity:
     def _too_often(self, scope: Scope, wait: float) -> Any:
         self._refusals.told(429, "too many attempts", scope, quiet=True)
         headers = {"retry-after": str(int(wait) + 1)}
-        detail = "too many tokens from this address were none"
-        return problems.answer(429, "too_many_attempts", detail, hint=f"wait {int(wait) + 1} seconds", headers=headers, instance=scope["path"])
+        detail = "too many tokens from this address were not known"
+        hint = f"wait {int(wait) + 1} seconds, and find out which program shows an old token"
+        return problems.answer(429, "too_many_attempts", detail, hint=hint, headers=headers, instance=scope["path"])
 
 
 _SIGN_IN = "muster login URL --token-file FILE keeps a token; an admin makes one with `muster token create NAME`; on the server's machine its socket needs none"

@@ -7,13 +7,15 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_BARE: Callable[[], None] = disable_created_metrics
+"""No second series for each, with the time when the first came to be: nobody asks for that."""
 _UNFIT = re.compile(r"[^a-zA-Z0-9_]")
 
 
@@ -38,6 +40,7 @@ class Figures:
     """The figures of one application."""
 
     def __init__(self, meters: Callable[[], Mapping[str, float]]) -> None:
+        _BARE()
         self.registry = CollectorRegistry()
         self.requests = Counter("muster_http_requests", "Requests answered, by route and status.", ["method", "route", "code"], registry=self.registry)
         self.seconds = Histogram(

@@ -10,7 +10,7 @@ import heapq
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key, partial
+from functools import cache, cmp_to_key, partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -128,11 +128,17 @@ def stranger() -> InputError:
 _READINGS = "readings"
 
 
+@cache
+def _names(kind: type[msgspec.Struct]) -> frozenset[str]:
+    """The fields of a document."""
+    return frozenset(field.encode_name for field in msgspec.structs.fields(kind))
+
+
 class Selection:
     """The fields that `fields=` asks for, of documents of one kind."""
 
     def __init__(self, text: str, kind: type[msgspec.Struct]) -> None:
-        names = {field.encode_name for field in msgspec.structs.fields(kind)}
+        names = _names(kind)
         wanted = [word for word in (w.strip() for w in text.split(",")) if word]
         self.plain = [word for word in wanted if word in names]
         self.keys = [word.removeprefix("readings.") for word in wanted if word not in names]

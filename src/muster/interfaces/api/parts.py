@@ -150,7 +150,7 @@ async def _one(request: Request, desk: Desk, rooms: Rooms, level: Level, id_: st
         parts = [(card, part) for card in records for part in _records(card, level)]
         found = [each for each in parts if each[1].id == id_] or [each for each in parts if _named(each[1], id_)]
         if not found:
-            raise NotFound(f"no {level} {id_!r}", hint=f"`/api/v1/{level}s` lists them")
+            raise NotFound(f"no {level} {id_!r}", hint=f"`muster get {level}s` (/api/v1/{level}s) lists them")
         if len(found) > 1:
             raise Ambiguous(f"{id_!r} fits {len(found)} {level}s: {', '.join(part.id for _, part in found[:10])}", hint="name one by its id")
         card, part = found[0]

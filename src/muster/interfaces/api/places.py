@@ -15,7 +15,7 @@ from muster.domain.decide.choose import Shown, choose
 from muster.domain.decide.pick_fields import NODE_FIELDS, SOURCE_FIELDS
 from muster.domain.decide.select import Lookup
 from muster.domain.model.attributes import ATTRIBUTES
-from muster.domain.model.errors import Ambiguous, NotFound
+from muster.domain.model.errors import Ambiguous, InputError, NotFound
 from muster.domain.model.filters import Fields, Shape
 from muster.domain.model.observation import Role
 from muster.domain.model.reading import Known
@@ -159,7 +159,7 @@ def _called(word: str, records: Sequence[NodeRecord]) -> NodeRecord:
 
 def _only(kind: str, word: str, found: Sequence[Any], ids: Sequence[str]) -> Any:
     if not found:
-        raise NotFound(f"no {kind} {word!r}", hint=f"`/api/v1/{kind}s` lists them")
+        raise NotFound(f"no {kind} {word!r}", hint=f"`muster get {kind}s` (/api/v1/{kind}s) lists them")
     if len(found) > 1:
         raise Ambiguous(f"{word!r} fits {len(found)} {kind}s: {', '.join(ids)}", hint="name one of them by its id")
     return found[0]
@@ -176,6 +176,8 @@ def _aged(snapshot: Snapshot, now: float) -> Snapshot:
 @router.get("/sources", summary="List sources", **answers_page("Source", 406))
 async def sources(request: Request, desk: AtDesk, rooms: InRooms, listing: Listing, form: Form) -> Response:
     """Every source on every node: its promise, its last word, and whether it is silent, failed or hung. Only as they are now."""
+    if listing.at:
+        raise InputError("at: sources are told as they are now, not as they were", hint="leave it out; history tells what became of them: /api/v1/changes")
     asked = question("sources", listing, SOURCE_FIELDS, desk.clock(), "node,source")
     selection = Selection(listing.fields, d.Source)
     then = Then(desk=desk, views=rooms.views, at=None, now=desk.clock())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
@@ -45,6 +46,11 @@ HINTS = {404: "the resources of this server are listed in /openapi.json", 405: "
 log = structlog.get_logger("muster.api")
 
 
+_LONGEST_PATH = 200
+_SECRET = re.compile(r"(?:muster_|mjoin_|eyJ)[A-Za-z0-9_.-]{8,}|(?<![A-Za-z0-9_-])(?![0-9a-f]{64}\b)[A-Za-z0-9_-]{43,}")
+"""Tokens of users, join tokens, signed tokens; and any word of 256 bits that is no digest."""
+
+
 class WebError(MusterError):
     """An error that belongs to HTTP itself, with its status."""
 
@@ -58,6 +64,11 @@ class Refused(Conflict):
     """A report that was not accepted; it is not to be sent again."""
 
     code = "refused"
+
+
+def shown(path: str) -> str:
+    """A path as it is written to the log: in plain letters, bounded, and without what looks like a secret that somebody put into it."""
+    return _SECRET.sub("(token)", ascii(path)[1:-1])[:_LONGEST_PATH]
 
 
 def answer(status: int, code: str, detail: str, *, hint: str = "", headers: Mapping[str, str] | None = None, **more: Any) -> Response:
@@ -105,6 +116,6 @@ def _http(request: Request, error: Exception) -> Response:
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
-    log.error("unexpected error", path=request.url.path, method=request.method, exc_info=error)
+    log.error("unexpected error", path=shown(request.url.path), method=request.method, exc_info=error)
     detail = "an unexpected error; it is in the server's log with the time of this answer"
     return answer(500, "unexpected", detail, instance=request.url.path, hint="please report it with the lines of the log")

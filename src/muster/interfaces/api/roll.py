@@ -51,14 +51,20 @@ class Then:
 
     def shows(self, card: CardRecord) -> bool:
         """True for a card that who asks may see."""
-        return self.desk.whole or (card.node is not None and self.desk.sees(card.node_name))
+        return self.shows_on(card.node, card.node_name)
+
+    def shows_on(self, node: str | None, name: str) -> bool:
+        """True when who asks may see what stands on this node."""
+        return self.desk.whole or (node is not None and self.desk.sees(name))
 
     def may_scan(self) -> None:
         """Raises InputError when the roll is too large to be read through for one question."""
         limit = self.desk.scan_limit
         if self.views.size > limit:
-            what = "at: the past of the whole roll" if self.at is not None else "this question"
-            hint = "ask for one card by its id, for its history or series, or leave `at` out; the setting scan_limit says how many cards are read through"
+            past = self.at is not None
+            what = "at: the past of the whole roll" if past else "this question"
+            hint = "ask for one card by its id: GET /api/v1/cards/{id}; its history and its series say more of the past than one moment does"
+            hint = f"leave `at` out, or {hint}; `muster get changes` tells what changed on the whole site" if past else hint
             raise InputError(f"{what} is not kept in columns, and {self.views.size} cards are more than the {limit} that are read one by one", hint=hint)
 
     def seen(self, snapshot: Snapshot, path: str = "node") -> Mask:
@@ -71,6 +77,10 @@ class Then:
         sees = np.array([*(self.desk.sees(str(name)) for name in list(column.words.values)), False], np.bool_)
         found: Mask = sees[column.codes] & snapshot.live
         return found
+
+    def at_once(self, word: str) -> str:
+        """The id of the card that ``word`` names, where it is the id of one that is there now; else empty."""
+        return word.strip() if self.at is None and self.views.knows(word.strip()) else ""
 
     def card(self, word: str) -> CardRecord:
         """The card that ``word`` names, in the form it has now when it was joined into another. Raises NotFound, Ambiguous."""

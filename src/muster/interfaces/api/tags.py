@@ -7,44 +7,28 @@ A card's tag is of two parts: what it is, and what moves. ``If-Match`` is held t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from hashlib import blake2b
 from typing import Any
 
-import msgspec
 from fastapi import Request, Response
 
-from muster.domain.decide.essence import essence
-from muster.domain.model.roll import CardRecord
 from muster.interfaces.api.problems import WebError
 from muster.wire.documents import encode
+from muster.wiring.snapshot_tags import of_body, of_card, still, tag_of
 
-_MOVES = re.compile(rb'"(?:age|at|observed_at|last_at|last_seen_at|next)":(?:"[^"]*"|[^,}\]]*)')
 _TAG = re.compile(r'(?:W/)?"([^"]*)"')
-_SIZE = 9
 
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else sorted(value, key=str) if isinstance(value, set | frozenset) else str(value)
-
-
-_sorted = msgspec.json.Encoder(enc_hook=_plain, order="sorted")
-
-
-def of_body(body: bytes) -> str:
-    """The tag of a body."""
-    return blake2b(_MOVES.sub(b"", body), digest_size=_SIZE).hexdigest()
-
-
-def of_card(record: CardRecord) -> str:
-    """What a card is: it differs when the record does."""
-    return blake2b(_sorted.encode(essence(record)), digest_size=_SIZE).hexdigest()
+__all__ = ["hold", "of_body", "of_card", "sent", "still", "told", "wanted"]
 
 
 def told(request: Request, document: Any, what: str = "") -> Response:
     """A document as a response with its tag; 304 without it when the client has the same. ``what`` is the part by which ``If-Match`` goes."""
     body = encode(document)
-    tag = "-".join(part for part in (what, of_body(body)) if part)
+    return sent(request, body, still(body), what)
+
+
+def sent(request: Request, body: bytes, lasting: bytes, what: str = "") -> Response:
+    """The same of a document that is written already, and of what `still` leaves of it."""
+    tag = "-".join(part for part in (what, tag_of(lasting)) if part)
     headers = {"etag": f'W/"{tag}"', "cache-control": "no-cache", "vary": "accept, authorization"}
     known = _TAG.findall(request.headers.get("if-none-match", ""))
     if tag in known or request.headers.get("if-none-match", "").strip() == "*":

@@ -16,18 +16,19 @@ from starlette.responses import StreamingResponse
 
 from muster.domain.model.attributes import ATTRIBUTES
 from muster.domain.model.moments import rfc3339
+from muster.formats import formula
 from muster.interfaces.api import tags
 from muster.interfaces.api.paging import Page, Question, Selection
 from muster.interfaces.api.problems import WebError
 from muster.interfaces.api.rooms import Rooms, upon
 from muster.wire.documents import encode
+from muster.wiring.snapshot_printing import Printed
 
 Key = TypeVar("Key")
 EVERYTHING = 2**31 - 1
 PART = 200
 """Documents of an export that are made at once."""
 MEDIA = {"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv"}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _UNSAFE = str.maketrans(dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160))))
 
 
@@ -65,6 +66,8 @@ class Telling(Generic[Key]):
     page: Callable[[Question], Page[Key]]
     documents: Callable[[Sequence[Key]], Sequence[msgspec.Struct]]
     fields: Sequence[str]
+    printed: Callable[[Sequence[Key]], Sequence[Printed]] | None = None
+    """The same documents as they are sent, where they are kept so."""
     readings: bool = False
     heavy: bool = False
     """The page is not a matter of milliseconds."""
@@ -76,6 +79,8 @@ async def tell(request: Request, rooms: Rooms, form: str, asked: Question, selec
 
         def page() -> Response:
             found = telling.page(asked)
+            if telling.printed is not None:
+                return _sent(request, asked, found, telling.printed(found.rows))
             items = [selection.of(each) for each in telling.documents(found.rows)]
             return tags.told(request, {"items": items, "next": found.next, "total": found.total, "at": rfc3339(asked.now)})
 
@@ -90,6 +95,12 @@ async def tell(request: Request, rooms: Rooms, form: str, asked: Question, selec
     if found.total is not None:
         headers["x-total-count"] = str(found.total)
     return StreamingResponse(_parts(form, found.rows, selection, telling), media_type=MEDIA[form], headers=headers)
+
+
+def _sent(request: Request, asked: Question, found: Page[Any], items: Sequence[Printed]) -> Response:
+    end = encode({"next": found.next, "total": found.total, "at": rfc3339(asked.now)})[1:]
+    body, still = (b'{"items":[' + b",".join(each) + b"]," for each in ([one.body for one in items], [one.still for one in items]))
+    return tags.sent(request, body + end, still + tags.still(end))
 
 
 async def _parts(form: str, rows: Sequence[Any], selection: Selection, telling: Telling[Any]) -> AsyncIterator[bytes]:
@@ -151,4 +162,4 @@ def cell(value: Any) -> Any:
     if not isinstance(value, str):
         value = encode(value).decode()
     text = value.translate(_UNSAFE)
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) or text.startswith(_FORMULA) else text
+    return f"'{text}" if formula.runs(text) else text

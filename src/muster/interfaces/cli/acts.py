@@ -134,7 +134,7 @@ def set_(what: str, name: str, words: tuple[str, ...], **options: Any) -> int:
     """
     kind, said = noun(what), values(words)
     if kind not in (CARDS, NODES):
-        raise InputError(f"words are set on cards and nodes, not on {kind.names[0]}")
+        raise InputError(f"words are set on cards and nodes, not on {kind.names[0]}", hint="muster set card NAME KEY=VALUE, or muster set node NAME KEY=VALUE")
     subject = {"card": name} if kind is CARDS else {"node": name}
     return _say(_client(options), options, "set", what="set", values=said, **subject)
 

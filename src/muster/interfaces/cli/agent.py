@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 
@@ -28,9 +27,10 @@ def agent(context: click.Context, /, server: str | None, machine: Path | None, s
     """
     if context.invoked_subcommand is not None:
         return 0
+    from muster.collect.words import log_to_stderr
     from muster.wiring.agent import Settings, run_agent
 
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    log_to_stderr(verbose=verbose)
     return run_agent(Settings.of(os.environ, server, machine, state), os.environ, once=once)
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from muster.domain.model.errors import InputError
 from muster.interfaces.cli import sections
 from muster.interfaces.cli.cells import safe, span
 from muster.interfaces.cli.documents import now
@@ -35,7 +36,7 @@ def _folder(state: Path | None, machine: Path | None) -> Path:
 
     above = click.get_current_context().parent
     told: Mapping[str, Any] = above.params if above else {}
-    return state_folder(Settings.of(os.environ, None, machine or told.get("machine"), state or told.get("state")), os.environ)
+    return state_folder(Settings.of(os.environ, None, machine or told.get("machine"), state or told.get("state")).checked(), os.environ)
 
 
 @click.command()
@@ -115,13 +116,28 @@ def _page(told: Mapping[str, Any]) -> None:
             ("spool", spool),
             ("last delivery", f"{span(max(at - delivered, 0.0))} ago" if delivered else "none that is known"),
             ("refused", told["refused"] or None),
+            ("agent", f"runs (process {told['process']})" if told["process"] else "does not run" if told["joined"] or count else None),
             ("wrong", "; ".join(safe(each) for each in told["wrong"])),
+            ("wrong since", _time(told["wrong_since"]) if told["wrong"] else None),
+            ("what to do", "; ".join(safe(each) for each in _help(told))),
         ],
     )
 
 
+def _help(told: Mapping[str, Any]) -> list[str]:
+    """What ends the trouble, where that is known."""
+    if told["help"] or not told["wrong"]:
+        return list(told["help"])
+    if told["joined"]:
+        return [] if told["process"] else ["start the agent: what is wrong is of the time when it ran"]
+    return ["stop the agent that runs, or join again and start it anew"] if told["process"] and "has left" in told["wrong"][0] else []
+
+
 def _time(at: float | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    try:
+        return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        return None  # a time that is none
 
 
 @click.command()
@@ -144,24 +160,32 @@ def renew(state: Path | None, machine: Path | None) -> int:
 def leave(keep_enrolment: bool, state: Path | None, machine: Path | None) -> int:
     """Leave the server: it is told, and key and membership are deleted here. Reports that wait stay in the spool."""
     from muster.wiring.joining import leave as leaving
+    from muster.wiring.lock import running
     from muster.wiring.private import as_owner
 
     folder = _folder(state, machine)
     with as_owner(folder):
         card, trouble = leaving(folder, tell=not keep_enrolment)
     note(f"muster: {safe(card.reporter)} has left {safe(card.url)}")
+    if (pid := running(folder)) is not None:
+        note(f"muster: the agent that runs (process {pid}) reports no more from now on; stop it, or join again and start it anew")
     if trouble:
         note(f"muster: the server could not be told: {safe(trouble)}\n  end it there: muster agent revoke {safe(card.reporter)}")
     return 1 if trouble else 0
 
 
 @click.command()
-@click.option("--for", "seconds", type=click.FloatRange(1, 3600), default=60.0, show_default=True, metavar="SECONDS", help="For how long.")
+@click.option("--for", "how_long", default="60", show_default=True, metavar="TIME", help="For how long: seconds, or 10m; an hour at most.")
 @_of_agent
-def release(seconds: float, state: Path | None, machine: Path | None) -> int:
+def release(how_long: str, state: Path | None, machine: Path | None) -> int:
     """Let the running agent go of the handles of drivers for a while, before a reset or an upgrade of a driver."""
+    from muster.interfaces.cli.agent_site import lasting
+    from muster.wiring.release import LONGEST_S
     from muster.wiring.release import release as releasing
 
+    seconds = lasting(how_long)
+    if not 1 <= seconds <= LONGEST_S:
+        raise InputError(f"{how_long!r} is no time to let go for", hint="1 s to an hour: 90, 10m, 1h")
     gone = releasing(_folder(state, machine), seconds)
     note(f"muster: let go for {seconds:g} s: {', '.join(gone) if gone else 'it held none'}")
     return 0

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from muster.domain.model.errors import InputError
+from muster.interfaces.cli import secret_out
 from muster.interfaces.cli.calls import confirm, connect, form_options, server_options
 from muster.interfaces.cli.cells import plain, safe
 from muster.interfaces.cli.client import Client, segment
@@ -81,12 +82,14 @@ def token() -> None:
 @click.option("--uses", type=click.IntRange(1, 100_000), default=1, show_default=True, metavar="N", help="How many may join by it.")
 @click.option("--expires", default="1h", show_default=True, metavar="TIME", help="How long it holds: 30m, 1h, 2d.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the answer.")
+@secret_out.option
 @server_options
-def create(node: str, file: Path | None, cluster: str, uses: int, expires: str, output: str, **options: Any) -> int:
+def create(node: str, file: Path | None, cluster: str, uses: int, expires: str, output: str, out: Path | None, **options: Any) -> int:
     """Make a token. Without --node, --nodes and --cluster any node may join by it, each for itself."""
     asked = {"node": node, "nodes": _listed(file) if file else [], "cluster": cluster, "uses": uses, "lasts": lasting(expires)}
+    secret_out.check(out)
     told = _client(options).post("/join-tokens", {name: value for name, value in asked.items() if value})
-    _show(told, output, quiet=options["quiet"])
+    _show(told, output, out, quiet=options["quiet"])
     return 0
 
 
@@ -101,17 +104,18 @@ def _listed(file: Path) -> list[str]:
     return names
 
 
-def _show(told: Mapping[str, Any], output: str, *, quiet: bool) -> None:
-    """The token to stdout, and to stderr what to do with it."""
+def _show(told: Mapping[str, Any], output: str, out: Path | None, *, quiet: bool) -> None:
+    """The token to stdout or to a file, and to stderr what to do with it."""
     if output == "json":
-        write(to_json(told) + "\n")
+        secret_out.put(out, to_json(told), quiet=quiet)
         return
-    write(f"{safe(told['token'])}\n")
+    secret_out.put(out, safe(told["token"]), quiet=quiet)
     if quiet:
         return
     where, mark = told.get("address") or "https://HOST:7461", told.get("authority") or "sha256:..."
-    note(f"muster: shown this once; it holds until {plain(told['expires_at'])}. On the node, with the token on stdin:")
-    note(f"  muster agent join {safe(where)} --ca {safe(mark)} --token -")
+    how = "--token -" if out is None else "--token-file FILE"
+    note(f"muster: shown this once; it holds until {plain(told['expires_at'])}. On the node, with the token {'on stdin' if out is None else 'in a file'}:")
+    note(f"  muster agent join {safe(where)} --ca {safe(mark)} {how}")
 
 
 @token.command(name="list")
@@ -172,5 +176,5 @@ def reenrol(node: str, lasts: str, output: str, **options: Any) -> int:
         return 0
     if not options["quiet"]:
         note(f"muster: {safe(told['reporter']['id'])} may join once more")
-    _show(told["made"], output, quiet=options["quiet"])
+    _show(told["made"], output, None, quiet=options["quiet"])
     return 0

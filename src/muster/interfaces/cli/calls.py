@@ -99,5 +99,5 @@ def confirm(question: str, yes: bool) -> bool:
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     if not click.confirm(question, err=True):
-        raise Conflict("nothing was changed")
+        raise Conflict("nothing was changed", hint="-y says yes")
     return True

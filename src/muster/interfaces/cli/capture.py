@@ -25,7 +25,7 @@ def capture(digest: str, info: bool, raw: bool, **options: Any) -> int:
     To a file or pipe they go unchanged; on a terminal control characters are shown as escapes.
     """
     if not digest.strip():
-        raise InputError("the digest is empty")
+        raise InputError("the digest is empty", hint="`muster describe card NAME -o json` shows the digests")
     client = connect(options["server"], options["timeout"], options["verbose"])
     path = f"/captures/{segment(digest)}"
     if info:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from muster.collect.link import speaks_tls
 from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
 from muster.interfaces.cli import known
 from muster.interfaces.cli.exits import TimedOut
@@ -35,6 +36,8 @@ SYSTEM = Path("/run/muster")
 """The server's folder as a service: only root can make it, so whoever it was made for is believed."""
 BEARER = "MUSTER_TOKEN"
 _START = "start one with `muster server`, or name one with --server URL or MUSTER_SERVER"
+
+_ELSEWHERE = "does it run there, and may this machine reach its port? --server URL or MUSTER_SERVER names another"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ def _named(text: str, origin: str) -> Address:
     if text.startswith(("/", "unix:")):
         return Address("http://localhost", text.removeprefix("unix:").removeprefix("//"), origin)
     url = text if "://" in text else f"http://{text}"
+    if "@" in url:
+        raise InputError("the server's address has a user or a password in it", hint="leave them out: `muster login URL --token-file FILE` keeps a token")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise InputError(f"{text!r} is no address of a server", hint="give http://host:port, https://host:port, or the path of a socket")
     return Address(url.rstrip("/"), "", origin)
@@ -204,15 +209,14 @@ class Client:
             return self._exchange(method, target, body, headers)
         except TimeoutError as late:
             self.close()
-            raise TimedOut(f"{self._where()} did not answer within {self._timeout:g} s") from late
+            raise TimedOut(f"{self._where()} did not answer within {self._timeout:g} s", hint="--timeout SECONDS waits longer") from late
         except ssl.SSLCertVerificationError as error:
             self.close()
             hint = "sign in again with the fingerprint that it prints when it starts: muster login URL --ca sha256:..."
             raise NotAllowed(f"{self._where()} cannot show that it is the one: {error.verify_message}", hint=hint) from error
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Unavailable(f"{self._where()} does not answer: {reason}", hint=_START) from error
+            raise self._silent(error) from error
 
     def _exchange(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         """One exchange on the open connection; a GET on one that the server has closed meanwhile is sent once more."""
@@ -254,10 +258,21 @@ class Client:
             while line := answer.readline():
                 yield line
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(f"{self._where()} does not answer: {str(error) or type(error).__name__}", hint=_START) from error
+            raise self._silent(error) from error
         finally:
             connection.close()
         raise Unavailable(f"{self._where()} ended the stream", hint="it is asked again")
+
+    def _silent(self, error: Exception) -> Unavailable:
+        """The error for a server that gives no answer, with what helps then."""
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        host = urlsplit(self.address.url).hostname or ""
+        hint = _START if self.address.socket or loopback(host) else _ELSEWHERE
+        if isinstance(error, socket.gaierror):
+            hint = f"is {host!r} the server's name? --server URL or MUSTER_SERVER names it"
+        elif not self.address.socket and speaks_tls(self.address.url, error):
+            reason, hint = "it speaks TLS", f"use https://{self.address.url.partition('://')[2]}"
+        return Unavailable(f"{self._where()} does not answer: {reason}", hint=hint)
 
     def _where(self) -> str:
         return f"the server at {self.address.socket or self.address.url}"
@@ -294,6 +309,18 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
+_HINTS: tuple[tuple[range, str], ...] = (
+    (range(401, 402), "sign in: muster login URL"),
+    (range(403, 404), "`muster whoami` says what you may; an admin makes tokens: muster token create"),
+    (range(404, 405), "is it a muster server, and of this version?"),
+    (range(408, 409), "--timeout SECONDS waits longer"),
+    (range(409, 410), "look at it anew with `muster describe`, and say it again if it still fits"),
+    (range(412, 413), "look at it anew with `muster describe`, and say it again if it still fits"),
+    (range(429, 430), "wait a minute, and ask again"),
+    (range(400, 500), "`--help` of the command says what it takes; -v which server was asked"),
+    (range(500, 600), "ask again in a while; the log of the server, or of what stands before it, says more"),
+)
+"""What to do after an answer that does not say it: of a proxy, or of another version."""
 _KINDS: dict[int, type[MusterError]] = {
     **dict.fromkeys((400, 422), InputError),
     **dict.fromkeys((401, 403), NotAllowed),
@@ -311,7 +338,8 @@ def problem(status: int, payload: bytes) -> MusterError:
         told = {}
     told = told if isinstance(told, dict) else {}
     text = str(told.get("detail") or told.get("title") or f"the server answered {status}")
+    hint = str(told.get("hint") or next((hint for among, hint in _HINTS if status in among), ""))
     if status in (408, 504):
-        return TimedOut(text)
+        return TimedOut(text, hint=hint)
     kind = _KINDS.get(status) or (Unavailable if status >= 500 else MusterError)
-    return kind(text, hint=str(told.get("hint") or ""))
+    return kind(text, hint=hint)

@@ -53,7 +53,8 @@ def _row(of: str, setting: str, value: Any, origin: str, about: str) -> dict[str
 def _of_client() -> Iterator[dict[str, Any]]:
     for each in PREFERENCES:
         value, origin = preferred(each.name)
-        yield _row("client", each.name, value or None, origin, each.about)
+        shown = _without_password(value) if isinstance(value, str) else value
+        yield _row("client", each.name, shown or None, origin, each.about)
 
 
 def _of_agent() -> Iterator[dict[str, Any]]:
@@ -64,6 +65,8 @@ def _of_agent() -> Iterator[dict[str, Any]]:
         value: Any = "(set)" if said and each.secret else said or each.default or None
         if each.setting == "state":
             value = state_folder(Settings.of(os.environ), os.environ)
+        if each.setting == "server" and value:
+            value = _without_password(value)
         yield _row(each.of, each.setting, value, each.variable if said else "default", each.about)
 
 

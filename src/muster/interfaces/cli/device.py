@@ -42,7 +42,7 @@ def sign_in(issuer: str, client_id: str, say: Say, *, scopes: str = SCOPES, slee
     asked = _ok(_post(start, {"client_id": client_id, "scope": scopes, "nonce": nonce}), "the issuer")
     code, page = str(asked.get("device_code") or ""), str(asked.get("verification_uri_complete") or asked.get("verification_uri") or "")
     if not code or not page:
-        raise Unavailable("the issuer answers with a document of another shape")
+        raise Unavailable("the issuer answers with a document of another shape", hint="is oidc_issuer right? A token does, too: --token-file FILE")
     say(page, str(asked.get("user_code") or ""))
     wait = Wait(_number(asked.get("interval"), INTERVAL_S), _number(asked.get("expires_in"), LONGEST_S), sleep)
     while True:

@@ -50,6 +50,9 @@ def _what(command: F) -> F:
 
 _attributes = click.option("--attributes", default="", metavar="KEY,KEY", help="Only these attributes; all that are numbers or states when left out.")
 _once = click.option("--once", is_flag=True, help="Read the server once, tell that, and end.")
+_once_pushed = click.option(
+    "--once", is_flag=True, help="Read the server once, tell that, and end. It is tried four times in 20 seconds; exit code 6 when nobody takes it then."
+)
 _plain = click.option("--plain-http", is_flag=True, help="Allow plain HTTP with other machines. Whoever can listen in reads it all.")
 
 
@@ -90,7 +93,7 @@ def prometheus(listen: str, plain_http: bool, attributes: str, once: bool, **opt
 @_where
 @_plain
 @_attributes
-@_once
+@_once_pushed
 @_what
 @server_options
 def remote_write(url: str, plain_http: bool, attributes: str, once: bool, **options: Any) -> int:
@@ -110,7 +113,7 @@ def remote_write(url: str, plain_http: bool, attributes: str, once: bool, **opti
 @click.option("--endpoint", required=True, metavar="URL", help="The receiver, like http://127.0.0.1:4318; /v1/metrics is put behind a URL without a path.")
 @_where
 @_plain
-@_once
+@_once_pushed
 @_what
 @server_options
 def otlp_(endpoint: str, plain_http: bool, once: bool, **options: Any) -> int:
@@ -155,7 +158,7 @@ class Asking(Client):
             payload = answer.read()
         except (OSError, HTTPException) as error:
             connection.close()
-            raise self._away(error) from error
+            raise self._silent(error) from error
         connection.close()
         if answer.status in (HTTPStatus.OK, HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_ACCEPTABLE):
             self._pages = True
@@ -170,11 +173,7 @@ class Asking(Client):
             try:
                 yield from answer
             except (OSError, HTTPException, ValueError) as error:
-                raise self._away(error) from error
-
-    def _away(self, error: Exception) -> Unavailable:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return Unavailable(f"{self._where()} does not answer: {reason}", hint="`muster status` says more")
+                raise self._silent(error) from error
 
 
 def _plan(options: Mapping[str, Any], keys: frozenset[str]) -> Plan:

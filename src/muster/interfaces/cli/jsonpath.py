@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from muster.domain.model.errors import InputError
 
 Token: TypeAlias = tuple[str, str]
+_LIKE = """like jsonpath='{range .items[*]}{.id}{"\\n"}{end}'"""
 _STEP = re.compile(r"""\.?\[(?:(?P<index>-?\d+)|(?P<all>\*)|'(?P<single>[^']*)'|"(?P<double>[^"]*)")\]|\.(?P<key>[A-Za-z0-9_\-/]+|\*)""")
 
 
@@ -22,7 +23,7 @@ def jsonpath(template: str, body: Any) -> str:
     text = template if "{" in template else "{" + template + "}"
     told, rest = _run(list(_tokens(text)), 0, body)
     if rest is not None:
-        raise InputError("jsonpath: {end} without {range}")
+        raise InputError("jsonpath: {end} without {range}", hint=_LIKE)
     return told
 
 
@@ -33,7 +34,7 @@ def _tokens(text: str) -> Iterator[Token]:
         elif match.group(2) is not None:
             yield "text", match.group(2)
         else:
-            raise InputError(f"jsonpath: a brace without its other half in {text!r}")
+            raise InputError(f"jsonpath: a brace without its other half in {text!r}", hint=_LIKE)
 
 
 def _run(tokens: Sequence[Token], start: int, body: Any) -> tuple[str, int | None]:
@@ -63,14 +64,14 @@ def _range(tokens: Sequence[Token], place: int, path: str, body: Any) -> tuple[s
     for each in [*find(path, body), None]:
         part, after = _run(tokens, place, each)
         if after is None:
-            raise InputError("jsonpath: {range} without {end}")
+            raise InputError("jsonpath: {range} without {end}", hint=_LIKE)
         told.append(part)
     return "".join(told[:-1]), after or place
 
 
 def _quoted(text: str) -> str:
     if len(text) < 2 or text[-1] != text[0]:
-        raise InputError(f"jsonpath: text without its closing quote: {text}")
+        raise InputError(f"jsonpath: text without its closing quote: {text}", hint=_LIKE)
     return text[1:-1].replace("\\n", "\n").replace("\\t", "\t")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from muster.domain.model.errors import InputError, NotAllowed, Unavailable
 
 FILE = "servers.json"
-_FINGERPRINT = re.compile(r"sha256:([0-9a-f]{64})", re.IGNORECASE)
+_DIGITS = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +110,10 @@ def pinned(host: str, port: int, fingerprint: str, timeout: float) -> str:
 
     Raises InputError for what is no fingerprint, NotAllowed when the server shows another authority, Unavailable when it does not answer.
     """
-    match = _FINGERPRINT.fullmatch(fingerprint.strip())
-    if match is None:
-        raise InputError(f"{fingerprint!r} is no fingerprint", hint="like sha256: and 64 letters, as the server prints it when it starts; or --ca-file FILE")
+    digits = fingerprint.strip().lower().removeprefix("sha256 fingerprint=").removeprefix("sha256:").replace(":", "")
+    if not _DIGITS.fullmatch(digits):
+        hint = "like sha256: and 64 hex digits, as the server prints it when it starts, or as openssl prints it; or --ca-file FILE"
+        raise InputError(f"{fingerprint[:200]!r} is no fingerprint", hint=hint)
     blind = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     blind.check_hostname, blind.verify_mode = False, ssl.CERT_NONE
     try:
@@ -121,7 +122,7 @@ def pinned(host: str, port: int, fingerprint: str, timeout: float) -> str:
     except (OSError, ssl.SSLError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise Unavailable(f"{host} port {port} does not answer with TLS: {reason}", hint="is the address right, and does that server use TLS?") from error
-    found = next((each for each in chain if hashlib.sha256(each).hexdigest() == match[1].lower()), None)
+    found = next((each for each in chain if hashlib.sha256(each).hexdigest() == digits), None)
     if found is None:
         raise NotAllowed(f"{host} port {port} shows another authority than that one", hint="compare it with what the server prints when it starts")
     return ssl.DER_cert_to_PEM_cert(found)

@@ -58,7 +58,7 @@ def _address(text: str, plain: bool) -> Address:
     url = text if "://" in text else f"https://{text}"
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
-        raise InputError(f"{text!r} is no address of a server", hint="give https://host:port")
+        raise InputError(f"{text.rpartition('@')[2]!r} is no address of a server", hint="give https://host:port, without a user or a password")
     if parts.scheme == "http" and not (plain or loopback(parts.hostname)):
         raise InputError(f"{text} is without TLS: whoever is on the way could read the token", hint="use https://; --plain-http if that network is yours alone")
     return Address(url.rstrip("/"), "", "muster login", plain=plain)

@@ -86,7 +86,7 @@ class Lazy(click.Group):
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 def muster() -> None:
-    """The roll of every accelerator: what each card is, where, whether it is fit, and where each value comes from."""
+    """The roll of every accelerator: what each card is, where, whether it is seen, and where each value comes from."""
 
 
 def run(args: list[str] | None = None, door: Callable[[Any], Any] | None = None, ingest: Callable[..., Any] | None = None) -> int:

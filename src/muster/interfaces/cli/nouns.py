@@ -153,6 +153,11 @@ def _seconds(value: float) -> str:
     return f"{value:.3g}s"
 
 
+def _either_way(seconds: float) -> str:
+    """A length of time that may be below zero: a clock that is ahead."""
+    return f"-{span(-seconds)}" if seconds <= -1 else span(seconds)
+
+
 def _agents(row: Mapping[str, Any], key: str) -> str | None:
     """What the reporters of a node tell, each once."""
     return ", ".join(sorted({str(each[key]) for each in row.get("agents") or () if each.get(key)})) or None
@@ -181,7 +186,7 @@ NODES = Noun(
         Column(title="PRESENT", key="cards.present", value=lambda row: (row.get("cards") or {}).get("present", 0), right=True, needs=("cards",)),
         when("SEEN", "last_at"),
         Column(title="AGENT", key="agents.version", value=lambda row: _agents(row, "version"), needs=("agents",)),
-        Column(title="SKEW", key="agents.skew", value=lambda row: _worst(row, "skew"), show=span, right=True, needs=("agents",)),
+        Column(title="SKEW", key="agents.skew", value=lambda row: _worst(row, "skew"), show=_either_way, right=True, needs=("agents",)),
         Column(title="SPOOL", key="agents.spool", value=lambda row: _spool(row, "bytes"), show=_bytes, right=True, needs=("agents",)),
         Column(title="LAG", key="agents.lag", value=lambda row: _spool(row, "oldest"), show=span, right=True, needs=("agents",)),
         field("ID", "id"),

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from muster.domain.model.errors import InputError
+from muster.formats import formula
 from muster.interfaces.cli.cells import UNSAFE, Missing, missing, plain, safe, word
 
 Row: TypeAlias = Mapping[str, Any]
@@ -27,8 +28,6 @@ _ENDLESS = 100_000
 """Letters of a line where no terminal ends it."""
 _NARROWEST = 18
 """Letters that are left of a text on a narrow terminal."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a spreadsheet takes for the beginning of a formula; some take the wide forms too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +43,8 @@ class Column:
     show: Callable[[Any], str] = plain
     data: Callable[[Any], Any] | None = None
     """The value in csv where it is not the value itself (a time as RFC 3339)."""
+    brief: Callable[[Any], str] | None = None
+    """How it is shown in a table that is not wide, where the whole would make lines too long."""
     wide: bool = False
     right: bool = False
     name: bool = False
@@ -143,7 +144,7 @@ def _csv_cell(column: Column, row: Row) -> Any:
         return value
     raw = value if isinstance(value, str) else plain(value)
     text = safe(raw) if raw.strip(" ") else ""
-    return f"'{text}" if raw.lstrip().startswith(_FORMULA) or raw.startswith(_FORMULA) else text
+    return f"'{text}" if formula.runs(raw) else text
 
 
 def _name(row: Row, columns: Sequence[Column]) -> str:
@@ -157,7 +158,9 @@ def cell(column: Column, row: Row, *, wide: bool) -> str:
     value = column.value(row)
     if isinstance(value, Missing):
         return f"- ({word(value.why)})" if wide and value.why else "-"
-    return "-" if missing(value) else column.show(value)
+    if missing(value):
+        return "-"
+    return column.brief(value) if column.brief and not wide else column.show(value)
 
 
 def _table(rows: Sequence[Row], columns: Sequence[Column], form: str, *, no_headers: bool, empty: str) -> None:

@@ -93,7 +93,7 @@ def _checked(preference: Preference, value: Any, origin: str) -> Any:
     except (TypeError, ValueError):
         number = 0.0
     if not 0 < number <= LONGEST_S:
-        raise InputError(f"{origin}: {preference.name} is {value!r}, not a number above zero and at most {LONGEST_S:.0f}")
+        raise InputError(f"{origin}: {preference.name} is {value!r}, not a number above zero and at most {LONGEST_S:.0f}", hint="like 30")
     return number
 
 

@@ -57,6 +57,7 @@ def server(context: click.Context, /, file: Path | None, door_: str | None, **fl
 
     settings = load_settings(file, **flags, door=door_)
     configure_logs(settings)
+    _warn_of(file)
 
     def ready(running: Server) -> None:
         note(f"muster: serving at {running.url} and {running.socket}")
@@ -64,3 +65,13 @@ def server(context: click.Context, /, file: Path | None, door_: str | None, **fl
             note(f"  people sign in by: muster login {running.url} --ca {running.authority.fingerprint}")
 
     return serve(settings, context.obj["door"], context.obj["ingest"], ready=ready)
+
+
+def _warn_of(file: Path | None) -> None:
+    """Says when a password stands in a settings file that others on this machine can read."""
+    from muster.wiring.settings import exposed
+
+    path = exposed(file)
+    if path is not None:
+        note(f"muster: warning: {path} has the password of the database, and every user of this machine can read it")
+        note(f"  chmod 600 {path}, as the user of the server owns it; if others had access to it, take another password")

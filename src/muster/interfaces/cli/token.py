@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import click
 
 from muster.domain.model.errors import InputError
+from muster.interfaces.cli import secret_out
 from muster.interfaces.cli.calls import confirm, connect, form_options, server_options
 from muster.interfaces.cli.cells import plain, safe
 from muster.interfaces.cli.client import segment
 from muster.interfaces.cli.documents import field, when
-from muster.interfaces.cli.output import check_form, note, render, to_json, write
+from muster.interfaces.cli.output import check_form, note, render, to_json
 
 _SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?")
 
@@ -49,18 +51,20 @@ def token() -> None:
 @click.option("--expires", metavar="SPAN", help="When it ends, from now: 12h, 30d. Left out: when it is revoked.")
 @click.option("--scope", multiple=True, metavar="nodes=PATTERN|read=PART", help="Only those nodes (rack1-*), or only reading those parts; may be said again.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the answer.")
+@secret_out.option
 @server_options
-def create(name: str, role: str, expires: str | None, scope: tuple[str, ...], output: str, **options: Any) -> int:
-    """Make a token. It is printed this once, alone on stdout; the server keeps its digest only.
+def create(name: str, role: str, expires: str | None, scope: tuple[str, ...], output: str, out: Path | None, **options: Any) -> int:
+    """Make a token. It is printed this once, alone on stdout, or with --out written to a file; the server keeps its digest only.
 
     Parts that can be read: roll, history, findings, events, captures, metrics, audit, access.
     """
     asked = {"name": name, "role": role, **_scope(scope)} | ({"lifetime": _lifetime(expires)} if expires is not None else {})
+    secret_out.check(out)
     made = connect(options["server"], options["timeout"], options["verbose"]).post("/tokens", asked)
     if output == "json":
-        write(to_json(made) + "\n")
+        secret_out.put(out, to_json(made), quiet=options["quiet"])
         return 0
-    write(f"{safe(str(made['secret']))}\n")
+    secret_out.put(out, safe(str(made["secret"])), quiet=options["quiet"])
     if not options["quiet"]:
         ends = made["token"].get("expires_at")
         note(f"muster: the token of {plain(name)} ({role}), until {plain(ends) if ends else 'it is revoked'}; it is not shown again")

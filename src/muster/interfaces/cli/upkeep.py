@@ -17,11 +17,14 @@ from muster.interfaces.cli.output import note, write
 from muster.wiring.agent import CLOCK
 from muster.wiring.server import running_version
 from muster.wiring.settings import ServerSettings, load_settings
-from muster.wiring.upkeep import Upgraded
+from muster.wiring.upkeep import Upgraded, coming
 from muster.wiring.upkeep import backup as back_up
 from muster.wiring.upkeep import check as look_over
 from muster.wiring.upkeep import restore as put_back
 from muster.wiring.upkeep import upgrade as bring_up
+
+TELL = 100_000
+"""Rows of a table after which is told how far a check has come."""
 
 
 def _where(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,43 +44,52 @@ def _settings(file: Path | None, state: Path | None) -> ServerSettings:
 def backup(to: Path, file: Path | None, state: Path | None) -> int:
     """Write the roll, its history and the server's keys to one FILE, also while the server runs. Keep it safe: it lets its holder act as the server."""
     made = back_up(_settings(file, state), to, CLOCK.wall(), running_version())
-    write(f"{made.file}: {_size(made.size)}, schema {made.manifest.schema or 'none'}, {len(made.manifest.members)} parts\n")
+    write(f"{made.file}: {_size(made.size)}, schema {made.manifest.schema or 'none'}, {_files(len(made.manifest.members))}\n")
     return OK
 
 
 @click.command()
 @click.argument("of", type=click.Path(path_type=Path), metavar="FILE")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @_where
 def restore(of: Path, yes: bool, file: Path | None, state: Path | None) -> int:
     """Put a backup in the place of what the server holds now, which is kept beside it. The server must be stopped."""
     settings = _settings(file, state)
+    found = coming(settings, of)
+    note(f"muster: {of} is of {_day(found.made_at)}, by Muster {found.muster}, schema {found.schema or 'none'}; what came later is not in it")
     if not yes and not _agreed(f"Put {of} in the place of the store?"):
         raise Conflict("nothing was changed", hint="--yes does not ask")
     done = put_back(settings, of, CLOCK.wall(), running_version())
     for kept in done.before:
         note(f"muster: what was there is in {kept}")
-    made = datetime.fromtimestamp(done.manifest.made_at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    write(f"{done.name}: restored as of {made}, by Muster {done.manifest.muster}\n")
+    write(f"{done.name}: restored as of {_day(done.manifest.made_at)}, by Muster {done.manifest.muster}\n")
     return OK
 
 
 @click.command()
 @_where
 def check(file: Path | None, state: Path | None) -> int:
-    """Look the store over: its schema, whether it is whole, the chain of the audit log, and how much it holds. Ends with 1 when something is wrong."""
-    found = look_over(_settings(file, state))
+    """Look the store over, row by row: its schema, whether it is whole, the chain of the audit log, how much it holds, and the server's keys.
+
+    Ends with 1 when something is wrong. The digest of the audit log's last entry, kept elsewhere, shows later whether entries were cut off its end.
+    """
+    found = look_over(_settings(file, state), _progress)
     lines = [f"{found.name}: schema {found.schema or 'none'}"]
     lines += [f"  {name.replace('_', ' ')}: {count}" for name, count in found.counts.items()]
     if found.audit is not None and found.audit.broken is None:
-        lines.append(f"  audit log: {found.audit.rows} {'entry' if found.audit.rows == 1 else 'entries'}, whole")
+        lines.append(f"  audit log: {found.audit.rows} {'entry' if found.audit.rows == 1 else 'entries'}, whole; the last is sha256:{found.audit.head}")
     write("\n".join([*lines, *(f"  wrong: {problem}" for problem in found.problems), "" if found.problems else "  all is well\n"]))
     return FAILED if found.problems else OK
 
 
+def _progress(table: str, rows: int) -> None:
+    if rows and rows % TELL == 0:
+        note(f"muster: {table}: {rows} rows read")
+
+
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Only show the migrations.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @_where
 def upgrade(dry_run: bool, yes: bool, file: Path | None, state: Path | None) -> int:
     """Bring the store to this version's schema: shows the migrations, asks, makes a backup, and runs them. The server must be stopped."""
@@ -108,6 +120,14 @@ def _agreed(question: str) -> bool:
     if not sys.stdin.isatty():
         raise Conflict("there is nobody to ask", hint="--yes does not ask")
     return click.confirm(question, err=True)
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'}"
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _size(count: float) -> str:

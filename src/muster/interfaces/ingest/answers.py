@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import formatdate
 from http import HTTPStatus
 
@@ -49,6 +49,8 @@ class Answer:
     body: bytes
     headers: bytes = b""
     close: bool = False
+    held_back: bool = False
+    """It says that the reporter has had its share, which is no sign that the server has too much to do."""
 
     def whole(self, date: bytes, *, last: bool = False, bare: bool = False) -> bytes:
         """All its bytes. ``last`` says that the connection ends, ``bare`` leaves the body out (HEAD)."""
@@ -103,6 +105,11 @@ def unexpected(path: str) -> Answer:
 def busy(why: str, path: str, retry: int, *, close: bool = False) -> Answer:
     """Too much at once: come back later."""
     return problem(CODES["busy"], "busy", why, "keep the report and send it again after the time that Retry-After names", path=path, retry=retry, close=close)
+
+
+def held_back(why: str, path: str, retry: int) -> Answer:
+    """Too much of one reporter: it is to come back later, the others need not."""
+    return replace(busy(why, path, retry), held_back=True)
 
 
 def away(why: str, retry: int, path: str = "", *, close: bool = False) -> Answer:

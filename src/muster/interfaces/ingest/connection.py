@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -19,8 +20,9 @@ from muster.domain.model.access import Speaker
 from muster.domain.model.errors import MusterError, NotAllowed
 from muster.interfaces.ingest import answers, heads, routes
 from muster.interfaces.ingest.answers import Answer
-from muster.interfaces.ingest.gathering import Outcome, StrangerError
+from muster.interfaces.ingest.gathering import HeldBackError, StrangerError
 from muster.interfaces.ingest.heads import Head
+from muster.interfaces.ingest.line import Outcome
 from muster.interfaces.ingest.link import Hold, Link, Stage
 from muster.interfaces.ingest.reception import Reception, Wait
 from muster.wire.report import AnswerDoc
@@ -50,6 +52,7 @@ class Connection(Link):
         "_size",
         "_token",
         "_trusted",
+        "_who",
     )
 
     def __init__(self, reception: Reception) -> None:
@@ -68,6 +71,7 @@ class Connection(Link):
         self._body: list[bytes] = []
         self._size = 0
         self._held = 0
+        self._who = ""
         self._keep = False
         self._answered = False
         self._asking = False
@@ -165,7 +169,7 @@ class Connection(Link):
         if self._size > bound:
             self._early(heads.too_large(bound, self._path))
         elif self._size > self._held and not self._hold_room(self._size - self._held):
-            self._early(answers.busy("no room for more", self._path, self._reception.retry(), close=True))
+            self._early(replace(self._no_room(), close=True))
         else:
             self._body.append(chunk)
 
@@ -193,7 +197,7 @@ class Connection(Link):
             if refusal is not None:
                 return refusal
         if not self._hold_room(max(self._head.length, 0)):
-            return answers.busy("no room for more", path, reception.retry())
+            return self._no_room()
         return None
 
     def _identify(self) -> Answer | None:
@@ -203,8 +207,10 @@ class Connection(Link):
         if reason := reception.behind():
             return answers.busy(reason, path, reception.retry())
         self._token = token
+        self._who = reception.reporter(token)
         if reception.knows(token):
-            return None
+            held = reception.held_back(token)
+            return self._mistake(held) if held is not None else None
         self._asking = reception.ask(partial(reception.gate.speaker, token, reception.clock()), partial(self._spoken, self._head))
         if not self._asking:
             return answers.busy(CROWD, path, reception.retry())
@@ -223,7 +229,7 @@ class Connection(Link):
             elif self._stage is Stage.BODY:
                 self._early(self._mistake(refused))
         else:
-            self._reception.note(self._token, holds=True)
+            self._reception.note(self._token, found.reporter)
             if self._stage is Stage.WORK:
                 self._submit()
 
@@ -233,13 +239,17 @@ class Connection(Link):
             self._unhold(Hold.GATE)
 
     def _hold_room(self, size: int) -> bool:
-        if not self._reception.room(size):
+        if not self._reception.room(size, self._who):
             return False
         self._held += size
         return True
 
+    def _no_room(self) -> Answer:
+        busy = answers.held_back if self._reception.holds_much(self._who) else answers.busy
+        return busy("no room for more", self._path, self._reception.retry())
+
     def _release(self) -> None:
-        self._reception.vacate(self._held)
+        self._reception.vacate(self._held, self._who)
         self._held = 0
         self._body = []
 
@@ -287,7 +297,7 @@ class Connection(Link):
         if isinstance(found, MusterError):
             self._finish(found)
         elif not self._hold_room(max(len(found) - self._size, 0)):
-            self._finish(answers.busy("no room for more", self._path, self._reception.retry()))
+            self._finish(self._no_room())
         else:
             self._put(found)
 
@@ -320,8 +330,10 @@ class Connection(Link):
 
     def _mistake(self, error: MusterError) -> Answer:
         if isinstance(error, StrangerError):
-            self._reception.note(self._token, holds=False)
+            self._reception.note(self._token, None)
             return heads.unnamed(self._path, error.message, error.hint)
+        if isinstance(error, HeldBackError):
+            return answers.held_back(error.message, self._path, error.retry)
         return answers.mistake(error, self._path, self._reception.retry())
 
     def _early(self, answer: Answer) -> None:
@@ -365,7 +377,10 @@ class Connection(Link):
         """Sends an answer; True when it is the connection's last."""
         reception = self._reception
         last = self._more or not self._keep or reception.closing or answer.close
-        reception.meters.answers[self._path if self._route is not None else "", answer.status] += 1
+        if answer.held_back:
+            reception.meters.held_back += 1
+        else:
+            reception.meters.answers[self._path if self._route is not None else "", answer.status] += 1
         if self._transport is not None:
             bare = self._parser is not None and self._parser.get_method() == b"HEAD"
             self._transport.write(answer.whole(reception.date(), last=last, bare=bare))

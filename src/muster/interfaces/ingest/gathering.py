@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import Protocol, TypeAlias
 
 from muster.domain.model.access import Speaker
 from muster.domain.model.errors import MusterError, NotAllowed, Unavailable
 from muster.interfaces.ingest.limits import Limits
+from muster.interfaces.ingest.line import Line, Outcome, Post
 from muster.interfaces.ingest.meters import Meters
+from muster.interfaces.ingest.shares import Each, Shares
 from muster.spi.access import Gate, Intake
-from muster.wire.report import AnswerDoc
 
 log = logging.getLogger("muster.ingest")
 
@@ -40,28 +40,12 @@ class StrangerError(NotAllowed):
     """The access token does not hold: another is to be asked for."""
 
 
-Outcome: TypeAlias = AnswerDoc | MusterError
+class HeldBackError(Unavailable):
+    """This reporter took more than its share of the writer; ``retry`` are the seconds after which it may come again."""
 
-
-class Sender(Protocol):
-    """Who waits for the answer to a report."""
-
-    def answered(self, outcome: Outcome) -> None:
-        """Called once, in the loop."""
-
-
-class Post:
-    """One report on its way. ``body`` is let go when it was answered. The token is known; the gate is asked again when the report is taken."""
-
-    __slots__ = ("arrived", "body", "open", "sender", "size", "token")
-
-    def __init__(self, sender: Sender, token: str, body: bytes) -> None:
-        self.sender = sender
-        self.token = token
-        self.body = body
-        self.size = len(body)
-        self.arrived = time.monotonic()
-        self.open = True
+    def __init__(self, message: str, retry: float) -> None:
+        super().__init__(message)
+        self.retry = math.ceil(retry)
 
 
 class Gathering:
@@ -74,8 +58,8 @@ class Gathering:
         self._loop = loop
         self._limits = limits
         self._meters = meters
-        self._waiting: deque[Post] = deque()
-        self._waiting_bytes = 0
+        self._line = Line(limits)
+        self._shares = Shares(limits)
         self._at_work: list[Post] = []
         self._timer: asyncio.TimerHandle | None = None
         self._due = False
@@ -95,22 +79,28 @@ class Gathering:
 
     def age(self) -> float:
         """Seconds that the oldest report has waited, those at work included."""
-        oldest = self._at_work[0] if self._at_work else self._waiting[0] if self._waiting else None
+        oldest = self._at_work[0] if self._at_work else self._line.oldest
         return time.monotonic() - oldest.arrived if oldest is not None else 0.0
 
     @property
     def empty(self) -> bool:
         """True when nothing waits and the writer rests."""
-        return not self._waiting and not self._at_work
+        return not self._line and not self._at_work
+
+    def held_back(self, reporter: str) -> HeldBackError | None:
+        """Why this reporter's reports are not taken now; None when they are."""
+        wait = self._shares.wait(reporter)
+        return HeldBackError("the reports of this reporter took more than its share of the server's time", wait) if wait else None
 
     def put(self, post: Post) -> None:
         """One more; its sender is answered later."""
         meters = self._meters
-        self._waiting.append(post)
-        self._waiting_bytes += post.size
+        if not self._line.put(post, dear=self._shares.dear(post.reporter)):
+            post.sender.answered(HeldBackError("large reports wait for the writer already", self._limits.retry))
+            return
         meters.queue += 1
         meters.queue_bytes += post.size
-        if len(self._waiting) >= self._limits.batch or self._waiting_bytes >= self._limits.batch_bytes:
+        if self._line.full:
             self._begin()
         elif self._timer is None and not self._due:
             self._timer = self._loop.call_later(self._limits.gather, self._begin)
@@ -121,21 +111,11 @@ class Gathering:
             self._timer.cancel()
             self._timer = None
         self._due = bool(self._at_work)
-        if self._due or not self._waiting:
+        if self._due or not self._line:
             return
-        self._at_work = list(self._next())
+        self._at_work = self._line.batch()
         self._batches.put(self._at_work)
-        self._due = bool(self._waiting)
-
-    def _next(self) -> Iterator[Post]:
-        size = 0
-        for _ in range(min(len(self._waiting), self._limits.batch)):
-            size += self._waiting[0].size
-            if size > self._limits.batch_bytes and size > self._waiting[0].size:
-                return
-            post = self._waiting.popleft()
-            self._waiting_bytes -= post.size
-            yield post
+        self._due = bool(self._line)
 
     def _done(self, batch: list[Post], outcomes: Sequence[Outcome], took: float) -> None:
         meters = self._meters
@@ -167,10 +147,11 @@ class Gathering:
         """Answers those who have waited too long. Who is still before the writer leaves the queue; order is kept, for all that is older left before."""
         before = time.monotonic() - self._limits.patience
         late = [post for post in self._at_work if post.open and post.arrived <= before]
-        while self._waiting and self._waiting[0].arrived <= before:
-            post = self._waiting.popleft()
-            self._waiting_bytes -= post.size
-            late.append(post)
+        for post, dear in self._line.late(before):
+            if dear:
+                self._answer(post, HeldBackError("other large reports went before", self._limits.retry))
+            else:
+                late.append(post)
         for post in late:
             self._meters.late += 1
             self._answer(post, LateError(f"the writer has not taken the report within {self._limits.patience:g} s", hint="send it again; it counts once"))
@@ -202,7 +183,11 @@ class Gathering:
         posts: dict[Post, tuple[Speaker, bytes]] = {}
         for post in batch:
             try:
-                posts[post] = self._gate.speaker(post.token, now), post.body
+                speaker = self._gate.speaker(post.token, now)
+                if (held := self.held_back(speaker.reporter)) is not None:
+                    outcomes[post] = held
+                else:
+                    posts[post] = speaker, post.body
             except NotAllowed as error:
                 outcomes[post] = StrangerError(error.message, hint=error.hint)
             except MusterError as error:
@@ -213,8 +198,9 @@ class Gathering:
 
     def _ask(self, posts: list[tuple[Speaker, bytes]], now: float) -> Sequence[Outcome]:
         """The writer's word. When it fails on several, each is tried alone, so that one report cannot stand in the way of the others."""
+        each = Each(posts)
         try:
-            outcomes = self._intake.take(posts, now)
+            outcomes = self._intake.take(each, now)
             if len(outcomes) == len(posts):
                 return outcomes
             log.error("the writer gave %d answers to %d reports", len(outcomes), len(posts))
@@ -222,6 +208,9 @@ class Gathering:
             return [error] * len(posts)
         except Exception:
             log.exception("the writer failed on a batch of %d reports", len(posts))
+        finally:
+            for (speaker, _), spent in zip(posts, each.spent, strict=True):
+                self._shares.add(speaker, spent)
         if len(posts) == 1:
             return [
                 FailedError("an unexpected error; it is in the server's log with the time of this answer", hint="please report it with the lines of the log")

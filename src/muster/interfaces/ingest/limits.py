@@ -21,6 +21,8 @@ class Limits:
     """A request's body, after inflation too."""
     flight: int = 256 * MIB
     """Bodies that are held in memory at once, those that still come in and those that wait for the writer."""
+    flight_each: int = 32 * MIB
+    """The same of one reporter."""
     idle: float = 900.0
     """A connection without a request is closed; longer than any cadence, for a handshake costs more than a report."""
     stranger: float = 60.0
@@ -33,8 +35,18 @@ class Limits:
     """Reports are gathered for so long before they go to the writer in one commit."""
     batch: int = 512
     """Reports of one commit, at most."""
-    batch_bytes: int = 16 * MIB
+    batch_bytes: int = MIB
     """Bytes of one commit, at most (one report may be more)."""
+    large: int = 128 * KIB
+    """Reports of more bytes go to the writer alone, by turns with a batch of others."""
+    dear: float = 0.5
+    """The next report of who took so many seconds of the writer's processor time goes alone too, whatever its size."""
+    large_each: int = 4
+    """Such reports of one reporter that wait; the next is answered 429."""
+    share: float = 15.0
+    """Seconds of the writer's processor time that the reporter of one node may take in a minute; with more it is answered 429 until that is past."""
+    share_of_many: float = 45.0
+    """The same for who reports for several nodes."""
     rest: float = 0.004
     """After a turn that brought reports the listener sleeps for so long, so that it wakes once for several."""
     queue: int = 8_192

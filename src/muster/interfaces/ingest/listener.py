@@ -27,6 +27,8 @@ BACKLOG = 4096
 """Connections that the kernel keeps until they are taken; a site's agents may come back all at once."""
 SPARE = 512
 """Files for everything else that the server does."""
+ROOM = 1_000
+"""Connections for nodes that join later."""
 PATIENCE = 10.0
 """Seconds in which the loop begins."""
 
@@ -42,7 +44,8 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 class Ingest:
     """The door of reporters. `start` returns when it listens, `stop` when all is answered and closed. Not to be started twice.
 
-    Without a ``context`` it speaks plain HTTP, and only on loopback, unless ``unprotected`` says that it may do so anywhere.
+    Without a ``context`` it speaks plain HTTP, and only on loopback, unless ``unprotected`` says that it may do so anywhere. ``likely`` are connections that
+    may well come: it is said when this process may not open files for so many.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Ingest:
         *,
         version: str = "",
         unprotected: bool = False,
+        likely: int = ROOM,
     ) -> None:
         self._gate = gate
         self._intake = intake
@@ -63,6 +67,7 @@ class Ingest:
         self._limits = limits or Limits()
         self._version = version
         self._unprotected = unprotected
+        self._likely = likely
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reception: Reception | None = None
@@ -76,6 +81,11 @@ class Ingest:
         return self._reception.meters if self._reception is not None else Meters()
 
     @property
+    def sent_away(self) -> int:
+        """Reports that could not be taken because the server was too busy."""
+        return self.meters.sent_away
+
+    @property
     def alive(self) -> bool:
         """True while its loop runs."""
         return self._thread is not None and self._thread.is_alive()
@@ -87,7 +97,7 @@ class Ingest:
                 f"{host} is not this machine alone, and plain HTTP would show tokens to the network",
                 hint="give a certificate, or say that plain HTTP may leave this machine",
             )
-        self._limits = replace(self._limits, connections=_that_fit(self._limits.connections))
+        self._limits = replace(self._limits, connections=_that_fit(self._limits.connections, self._likely))
         listening = _listen(host, port)
         begun: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(listening, begun), name="muster-ingest", daemon=True)
@@ -140,18 +150,18 @@ def _loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _that_fit(connections: int) -> int:
-    """So many connections as this process may have files for; it takes all that it may have."""
+def _that_fit(connections: int, likely: int) -> int:
+    """So many connections as this process may have files for; it takes all that it may have. Says so when they are fewer than are likely to come."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + SPARE
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
-        if most < wanted:
-            fitting = max(most - SPARE, most // 2)
-            log.warning("this process may open %d files, so that %d connections are taken, not %d; raise the limit of open files", most, fitting, connections)
-            return fitting
-    return connections
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return connections
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+    fitting = connections if most >= wanted else max(most - SPARE, most // 2)
+    if fitting < min(connections, likely):
+        log.warning("this process may open %d files, so that %d connections are taken, not %d; raise the limit of open files", most, fitting, connections)
+    return fitting
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -61,9 +61,16 @@ class Meters:
     largest_batch: int = 0
     poisoned: int = 0
     """Batches on which the writer failed, so that its reports were tried one by one."""
+    held_back: int = 0
+    """Reports that were not taken because their reporter took more than its share of the writer, answered 429."""
     late: int = 0
     """Reports that were answered before the writer was done with them."""
     commits: Spread = field(default_factory=Spread)
     """Seconds of the writer for one batch."""
     acknowledged: Spread = field(default_factory=Spread)
     """Seconds from a report's last byte to its answer."""
+
+    @property
+    def sent_away(self) -> int:
+        """Reports that could not be taken because the server was too busy: those that were held back are not among them."""
+        return self.late + sum(count for (_, status), count in list(self.answers.items()) if status == 429)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -14,8 +15,9 @@ from typing import Protocol, TypeVar
 
 from muster.domain.model.errors import MusterError
 from muster.interfaces.ingest import answers
-from muster.interfaces.ingest.gathering import FailedError, Gathering, Post, Sender
+from muster.interfaces.ingest.gathering import FailedError, Gathering, HeldBackError
 from muster.interfaces.ingest.limits import Limits
+from muster.interfaces.ingest.line import Post, Sender
 from muster.interfaces.ingest.meters import Meters
 from muster.spi.access import Gate, Intake
 
@@ -27,6 +29,8 @@ MOST_TOKENS = 100_000
 """Access tokens that are remembered; then it is begun anew."""
 LINGER = 2.0
 """Seconds for a client to read why it is sent away while it still sends."""
+FULL_AGAIN = 60.0
+"""Seconds until it is said again that connections are turned away."""
 SPREAD = 0.6180339887
 """Multiples of it fall apart evenly, modulo one."""
 
@@ -69,9 +73,11 @@ class Reception:
         self._guests: set[Guest] = set()
         self._since: tuple[dict[Guest, float], ...] = tuple({} for _ in Wait)
         self._may = (limits.stranger, limits.idle, limits.head_time, limits.body_time, limits.patience, LINGER)
-        self._tokens: set[str] = set()
+        self._tokens: dict[str, str] = {}
+        self._rooms: Counter[str] = Counter()
         self._resting = False
         self._sent_away = 0
+        self._full_again = float("-inf")
         self._date = (0, b"")
         self._every = min(SWEEP, *(may / 2 for may in self._may))
         self._sweeper = loop.call_later(self._every, self._sweep)
@@ -82,11 +88,19 @@ class Reception:
         """A connection came. False when there are too many, or the door is closed."""
         if self.closing or len(self._guests) >= self.limits.connections:
             self.meters.turned_away += 1
+            self._say_full()
             return False
         self._guests.add(guest)
         self.meters.opened += 1
         self.meters.connections = len(self._guests)
         return True
+
+    def _say_full(self) -> None:
+        now = time.monotonic()
+        if not self.closing and now >= self._full_again:
+            self._full_again = now + FULL_AGAIN
+            most = self.limits.connections
+            log.warning("%d connections are open, and others are turned away; raise ingest_connections and the limit of open files", most)
 
     def dismiss(self, guest: Guest) -> None:
         """A connection has ended."""
@@ -117,16 +131,25 @@ class Reception:
 
     # room for bodies
 
-    def room(self, size: int) -> bool:
-        """Takes room for ``size`` bytes; False when there is none."""
-        if self.meters.flight + size > self.limits.flight:
+    def room(self, size: int, who: str) -> bool:
+        """Takes room for ``size`` bytes of that reporter; False when there is none, or when it has its part."""
+        if self.meters.flight + size > self.limits.flight or (size and self._rooms[who] + size > self.limits.flight_each):
             return False
         self.meters.flight += size
+        if size:
+            self._rooms[who] += size
         return True
 
-    def vacate(self, size: int) -> None:
+    def holds_much(self, who: str) -> bool:
+        """True when it is this reporter itself that leaves it no room."""
+        return 2 * self._rooms[who] > self.limits.flight_each
+
+    def vacate(self, size: int, who: str) -> None:
         """Gives room back."""
         self.meters.flight -= size
+        self._rooms[who] -= size
+        if not self._rooms[who]:
+            del self._rooms[who]
 
     # the way in
 
@@ -138,14 +161,23 @@ class Reception:
         """True when the gate knew this token before. It is asked again before the report is taken, so that nothing but time is won."""
         return token in self._tokens
 
-    def note(self, token: str, *, holds: bool) -> None:
-        """The gate knows the token, or no longer."""
-        if not holds:
-            self._tokens.discard(token)
+    def note(self, token: str, reporter: str | None) -> None:
+        """The gate knows whose token it is, or no longer."""
+        if reporter is None:
+            self._tokens.pop(token, None)
             return
         if len(self._tokens) >= MOST_TOKENS:
             self._tokens.clear()
-        self._tokens.add(token)
+        self._tokens[token] = reporter
+
+    def reporter(self, token: str) -> str:
+        """Whose token it is, as far as that is known: the token itself where it is not."""
+        return self._tokens.get(token, token)
+
+    def held_back(self, token: str) -> HeldBackError | None:
+        """Why no report of this token's reporter is taken now; None when it is, and while it is not known whose it is."""
+        reporter = self._tokens.get(token)
+        return self._gathering.held_back(reporter) if reporter is not None else None
 
     def stuck(self) -> str:
         """What is wrong with the writer; empty when nothing is."""
@@ -154,7 +186,7 @@ class Reception:
 
     def put(self, sender: Sender, token: str, body: bytes) -> None:
         """A report for the writer; its sender is answered later."""
-        self._gathering.put(Post(sender, token, body))
+        self._gathering.put(Post(sender, token, self._tokens.get(token, ""), body))
         if not self._resting and self.limits.rest:
             self._resting = True
             self._loop.call_soon(self._rest)
