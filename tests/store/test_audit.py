@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy.exc import DBAPIError
@@ -11,7 +13,8 @@ from tests.store.samples import card, finding
 
 from muster.domain.model.errors import MusterError
 from muster.spi.store import AuditCheck, Batch, Said
-from muster.store import Store, audit
+from muster.store import Store, audit, open_store
+from muster.store.looking import look
 
 ACT = Said(order=1, at=1.0, received_at=1.0, kind="act", body=b"x")
 
@@ -137,3 +140,46 @@ def test_an_act_is_not_done_when_the_log_cannot_be_written(store: Store) -> None
     assert store.reader.cards() == []
     assert store.reader.finding("f").acknowledged_by == "ann"
     assert store.verify() == AuditCheck(rows=6)
+
+
+def _unguarded(store: Store) -> None:
+    with store.connections.transaction() as session:
+        if session.kind == "sqlite":
+            session.execute("DROP TRIGGER audit_no_update")
+        else:
+            session.execute("ALTER TABLE audit DISABLE TRIGGER audit_no_change")
+            session.execute("DROP TRIGGER audit_no_truncate ON audit")
+
+
+@pytest.mark.parametrize("kind", ["file", "postgres"])
+def test_triggers_that_are_gone_are_put_back_at_the_next_start(kind: str, request: pytest.FixtureRequest, tmp_path: Path, caplog: Any) -> None:
+    place = tmp_path / "roll.sqlite" if kind == "file" else str(request.getfixturevalue("postgres_store_url"))
+    store = open_store(place)
+    filled(store)
+    _unguarded(store)
+    store.close()
+    told = [each for each in look(place).problems if "trigger" in each]
+    assert [each.split()[2] for each in told] == (["audit_no_update"] if kind == "file" else ["audit_no_change", "audit_no_truncate"])
+    with caplog.at_level("WARNING"):
+        store = open_store(place)
+    assert "what guards the audit log against changes was gone" in caplog.text
+    with pytest.raises(Exception, match="only added to"), store.connections.transaction() as session:
+        session.execute("UPDATE audit SET entry = '{}'")
+    store.close()
+    assert [each for each in look(place).problems if "trigger" in each] == []
+
+
+def test_the_head_that_is_told_is_missed_when_the_end_is_cut_off(store: Store) -> None:
+    filled(store)
+    before = store.audit_head()
+    assert before == (6, store.verify().head)
+    _unguarded(store)
+    with store.connections.transaction() as session:
+        if session.kind == "sqlite":
+            session.execute("DROP TRIGGER audit_no_delete")
+        (last,) = session.execute("SELECT digest FROM audit WHERE number = 5").fetchone()
+        session.execute("DELETE FROM audit WHERE number = 6")
+        session.execute(f"UPDATE audit_head SET number = 5, digest = '{last}'")
+    found = store.verify()
+    assert (found.broken, found.rows) == (None, 5), "the chain alone does not show it"
+    assert store.audit_head() != before

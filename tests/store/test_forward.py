@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ from tests.store import old
 from tests.store.samples import card, finding, node, source
 
 from muster.domain.model.errors import Unavailable
-from muster.spi.store import AuditCheck, Batch, Received, Said
-from muster.store import looking, open_store
+from muster.spi.store import AuditCheck, Batch, Received, Reporter, Said
+from muster.store import Store, looking, open_store
 from muster.store.opening import connect
 from muster.store.schema import HEAD
 
@@ -59,6 +60,27 @@ def test_what_a_starting_writer_needs_is_still_there(place: Path | str) -> None:
     store.close()
 
 
+def test_keys_of_reports_go_when_their_reporters_row_tells_of_them(place: Path | str) -> None:
+    store = open_store(place)
+    told = Reporter(reporter="agent@n2", incarnation="i", high=1, recent=b"", received_at=10.0)
+    store.writer.commit(Batch(at=10.0, reporters=[told]))
+    store.writer.trim(1e9, {})
+    assert [each.reporter for each in store.writer.load().received] == ["agent@n1"], "nothing else tells of these"
+    store.writer.commit(Batch(at=11.0, reporters=[replace(told, reporter="agent@n1")]))
+    assert list(store.writer.load().received) == []
+    assert _keys(store) == 1
+
+    store.writer.trim(1e9, {})
+    assert _keys(store) == 0
+    store.close()
+
+
+def _keys(store: Store) -> int:
+    with store.connections.transaction() as session:
+        (row,) = session.execute("SELECT count(*) FROM received").fetchall()
+    return int(row[0])
+
+
 def test_the_audit_log_is_chained_and_goes_on(place: Path | str) -> None:
     store = open_store(place)
     assert store.verify() == AuditCheck(rows=2)
@@ -91,7 +113,8 @@ def test_each_step_by_itself_ends_at_the_same_tables(place: Path | str) -> None:
     open_store(place).close()
 
     assert looking.pending(place) == (HEAD, [])
-    assert looking.look(place).problems == ()
+    (damaged,) = looking.look(place).problems
+    assert damaged.startswith("row 2 of the table findings cannot be read"), "it was so before"
 
 
 def test_an_old_store_that_another_server_writes_is_left_alone(postgres_url: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a starting writer finds: keys, journal, base."""
+"""What a starting writer finds: journal and base."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ import pytest
 from tests.store.samples import capture, event, sample
 
 from muster.domain.model.errors import InputError
-from muster.spi.store import Batch, Received, Said
+from muster.spi.store import Batch, Said
 from muster.store import Store
 from muster.store.statements import CHUNK
-
-
-def received(sequence: int, at: float = 1.0) -> Received:
-    return Received(reporter="agent@n1", incarnation="i1", sequence=sequence, digest=f"d{sequence}", received_at=at, answer="applied")
 
 
 def said(order: int, at: float) -> Said:
@@ -27,13 +23,12 @@ def test_an_empty_store_starts_with_nothing(store: Store) -> None:
 
 
 def test_the_journal_comes_back_in_order_of_time(store: Store) -> None:
-    store.writer.commit(Batch(at=1.0, said=[said(1, 20.0), said(2, 10.0), said(3, 10.0)], base={"n1": b"state", "n2": b"x"}, received=[received(1)]))
-    store.writer.commit(Batch(at=2.0, forget=[2], base={"n2": b"", "n1": b"newer"}, received=[received(2)]))
+    store.writer.commit(Batch(at=1.0, said=[said(1, 20.0), said(2, 10.0), said(3, 10.0)], base={"n1": b"state", "n2": b"x"}))
+    store.writer.commit(Batch(at=2.0, forget=[2], base={"n2": b"", "n1": b"newer"}))
 
     loaded = store.writer.load()
     assert list(loaded.said) == [said(3, 10.0), said(1, 20.0)]
     assert loaded.base == {"n1": b"newer"}
-    assert list(loaded.received) == [received(1), received(2)]
 
 
 def test_an_order_is_never_given_twice(store: Store) -> None:
@@ -43,26 +38,17 @@ def test_an_order_is_never_given_twice(store: Store) -> None:
     assert store.writer.load().next_order == 8
 
 
-def test_the_first_answer_to_a_report_stands(store: Store) -> None:
-    store.writer.commit(Batch(at=1.0, received=[received(1)]))
-    store.writer.commit(Batch(at=2.0, received=[received(1, at=9.0)]))
-
-    assert list(store.writer.load().received) == [received(1)]
-
-
 def test_trimming_drops_what_is_old_and_keeps_what_stood_at_the_cut(store: Store) -> None:
     store.writer.commit(
         Batch(
-            at=1.0,
-            received=[received(1, at=100.0), received(2, at=1000.0)],
+            at=1200.0,
             samples=[sample(n, at) for n, at in enumerate((60.0, 120.0, 180.0, 1200.0))] + [sample(5, 60.0, subject="c2")],
             events=[event("old", 100.0), event("new", 1000.0)],
             captures=[capture("old", 100.0), capture("new", 1000.0)],
         )
     )
 
-    assert store.writer.trim(1500.0, {"received": 600.0, "minutes": 600.0, "events": 600.0, "captures": 600.0}) == 5
-    assert list(store.writer.load().received) == [received(2, at=1000.0)]
+    assert store.writer.trim(1500.0, {"minutes": 600.0, "events": 600.0, "captures": 600.0}) == 4
     assert [row["minute"] for row in store.reader.minutes("c1", "power.draw", 0, 1e9)] == [180, 1200]
     assert [row["minute"] for row in store.reader.minutes("c2", "power.draw", 0, 1e9)] == [60]
     assert [each.id for each in store.reader.events()] == ["new"]
@@ -72,10 +58,10 @@ def test_trimming_drops_what_is_old_and_keeps_what_stood_at_the_cut(store: Store
 
 def test_a_long_trim_goes_in_parts(store: Store) -> None:
     many = 2 * CHUNK + 10
-    store.writer.commit(Batch(at=1.0, received=[received(n) for n in range(many)]))
+    store.writer.commit(Batch(at=1.0, events=[event(f"e{n}", 1.0) for n in range(many)]))
 
-    assert store.writer.trim(1000.0, {"received": 10.0}) == many
-    assert list(store.writer.load().received) == []
+    assert store.writer.trim(1000.0, {"events": 10.0}) == many
+    assert list(store.reader.events()) == []
 
 
 def test_trimming_something_unknown_says_what_can_be_trimmed(store: Store) -> None:

@@ -6,13 +6,15 @@ from __future__ import annotations
 import logging
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.store.samples import capture, card, file_writer, finding, node, source
 
 from muster.domain.model.errors import Unavailable
 from muster.spi.store import Batch
-from muster.store import Store, open_store
+from muster.store import Store, looking, migrating, open_store
+from muster.store.files import WRITTEN
 
 ALL = Batch(
     at=1.0,
@@ -105,6 +107,66 @@ def test_a_database_without_a_table(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="without a table"):
         open_store(tmp_path / "roll.sqlite")
     assert (tmp_path / "roll.sqlite").exists()
+
+
+def _begun(path: Path) -> None:
+    """What a server leaves that is killed while it makes its store: a database that writes its log, and nothing in it."""
+    made = sqlite3.connect(path)
+    made.execute("PRAGMA journal_mode=WAL")
+    made.close()
+    assert path.stat().st_size == 4096
+
+
+def test_a_database_that_never_had_a_table_is_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "roll.sqlite"
+    _begun(path)
+    found = looking.look(path)
+    assert found.problems == ("it has no table yet: a server makes them when it starts",)
+    open_store(path).close()
+    assert looking.look(path).problems == ()
+
+
+@pytest.mark.parametrize("beside", WRITTEN)
+def test_a_database_without_a_table_beside_what_was_written(tmp_path: Path, beside: str) -> None:
+    path = tmp_path / "roll.sqlite"
+    _begun(path)
+    path.with_name(path.name + beside).write_bytes(b"kept")
+    with pytest.raises(Unavailable, match="it has lost what it held") as refused:
+        open_store(path)
+    (said,) = looking.look(path).problems
+    assert "it has lost what it held" in said
+    assert refused.value.hint in said
+
+
+def test_a_database_whose_tables_are_gone(tmp_path: Path) -> None:
+    path = tmp_path / "roll.sqlite"
+    made = sqlite3.connect(path)
+    made.execute("CREATE TABLE cards (id TEXT)")
+    made.execute("DROP TABLE cards")
+    made.close()
+    with pytest.raises(Unavailable, match="it has lost what it held"):
+        open_store(path)
+
+
+def test_what_one_who_was_killed_left_half_made_is_removed(tmp_path: Path) -> None:
+    for end in ("", "-wal", "-shm"):
+        (tmp_path / f"roll.sqlite.making{end}").write_bytes(b"half")
+    open_store(tmp_path / "roll.sqlite").close()
+    assert [each.name for each in tmp_path.iterdir() if "making" in each.name] == []
+
+
+def test_the_file_has_its_name_only_when_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, seen = tmp_path / "roll.sqlite", []
+    migrate = migrating.migrate
+
+    def looked(*told: Any) -> None:
+        migrate(*told)
+        seen.append(path.exists())
+
+    monkeypatch.setattr(migrating, "migrate", looked)
+    open_store(path).close()
+    assert seen == [False]
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_store_that_could_not_be_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,16 @@ class Bounds(Protocol):
         """Raises NotAllowed when a report under this name, of this node (of ``cluster``, where that is known), is not the speaker's to make."""
 
 
+class AtHome(Protocol):
+    """What a program of the server's own machine may report without a token."""
+
+    def at_home(self, reporter: str) -> None:
+        """Raises NotAllowed for the name of a reporter that joined."""
+
+    def heard(self, reporter: str, node: NodeDoc) -> None:
+        """Takes note of the node of which it told."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
     """Where reporters join, and the fingerprint of the authority that they find there; empty where that is not known."""

@@ -107,6 +107,9 @@ class EnrolmentStore(Protocol):
     def changed(self, after: int) -> tuple[int, Sequence[Member]]:
         """The number of the last change, and members changed after number ``after`` (0: all). Cheap when nothing changed; never waits for the writer."""
 
+    def told(self) -> Sequence[tuple[str, tuple[str, str, str]]]:
+        """Reporters, joined or not, and how they call the nodes that they tell of: name, machine id, system. Does not wait for the writer."""
+
     def tokens(self) -> list[JoinToken]:
         """All tokens, without waiting for the writer."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,6 +49,10 @@ class Rounds:
     """Until when that word holds by repeats; NaN: it was not said again."""
 
 
+Told: TypeAlias = "tuple[str, int, float, float]"
+"""One newest number of a subject: its key, the slot of the source that tells it, the number, and when it was last told."""
+
+
 class Numbers(Protocol):
     """Newest numbers for those who go over all of them. Safe for several threads. What is committed shows at once, or within seconds from another machine."""
 
@@ -59,4 +63,7 @@ class Numbers(Protocol):
         """The column of ``key``; one without entries when nobody tells it. The arrays are the caller's own."""
 
     def rounds(self) -> Rounds:
-        """How far each source has come. The arrays are the caller's own."""
+        """How far each source has come. The arrays are the caller's own; the names are not to be changed."""
+
+    def of(self, subjects: Sequence[str], keys: Collection[str] | None = None) -> list[list[Told]]:
+        """The newest numbers of each of these subjects, in their order; of some keys, or all."""

@@ -91,3 +91,6 @@ class RollReader(Protocol):
 
     def audit(self, limit: int = 500) -> list[Mapping[str, Any]]:
         """Operator acts, newest first."""
+
+    def audited(self, limit: int = 500, before: int | None = None) -> list[tuple[int, Mapping[str, Any]]]:
+        """The same with the number of each in the log; those before a number."""

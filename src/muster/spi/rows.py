@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from muster.domain.model.roll import CardRecord, Change, Finding, Word
@@ -109,6 +109,8 @@ class AuditCheck:
     """Rows that were found whole."""
     broken: int | None = None
     why: str = ""
+    head: str = field(default="", compare=False)
+    """The digest of the last row, where all are whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

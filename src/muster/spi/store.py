@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """One report as it was accepted: its key and digest decide what a second copy is answered."""
+    """One report as an older store kept it: each by its key. Now a reporter's row says which were taken (`Reporter.recent`)."""
 
     reporter: str
     incarnation: str
@@ -139,7 +139,6 @@ class Batch:
     """Everything that one step changes; it is committed whole or not at all."""
 
     at: float
-    received: Sequence[Received] = ()
     said: Sequence[Said] = ()
     forget: Sequence[int] = ()
     """Orders of journal entries that are folded into the base."""
@@ -193,6 +192,7 @@ class Loaded:
     said: Sequence[Said]
     base: Mapping[str, bytes]
     received: Sequence[Received]
+    """Reports that only an older store tells of."""
     findings: Sequence[Finding]
     """Open findings."""
     next_order: int
@@ -232,4 +232,4 @@ class RollWriter(Protocol):
         """Marks an open finding as seen. Raises NotFound or Conflict (already closed)."""
 
     def trim(self, now: float, keep: Mapping[str, float]) -> int:
-        """Drops roll-ups, events, captures and received keys older than ``keep`` seconds by kind; returns rows dropped."""
+        """Drops roll-ups, events and captures older than ``keep`` seconds by kind; returns rows dropped."""

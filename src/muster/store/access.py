@@ -11,12 +11,14 @@ from typing import Any
 from sqlalchemy import bindparam, delete, func, literal_column, or_, select, update
 
 from muster.domain.model.access import Reach, Scope
-from muster.domain.model.errors import Conflict
+from muster.domain.model.errors import Conflict, Unavailable
 from muster.spi.enrolment import Deed, JoinToken, Member
 from muster.store import audit
 from muster.store.connections import Connections
 from muster.store.schema_access import join_tokens, members
+from muster.store.schema_gauges import layouts, slots
 from muster.store.statements import Session, adding, compiled, replacing
+from muster.store.unread import UNREADABLE
 
 _TOKENS = select(join_tokens).order_by(join_tokens.c.created_at, join_tokens.c.id)
 _MEMBERS = select(members).order_by(members.c.reporter)
@@ -46,6 +48,7 @@ _KIN = compiled(
 _PUT = replacing(members, [members.c.reporter])
 _LATEST = select(func.coalesce(func.max(members.c.changed), literal_column("0")).label("changed"))
 _LAST = compiled(_LATEST)
+_TOLD = select(slots.c.reporter, layouts.c.names).join(layouts, layouts.c.number == slots.c.layout).distinct()
 
 
 class AccessRows:
@@ -58,11 +61,11 @@ class AccessRows:
     def token(self, digest: str) -> JoinToken | None:
         """The token of this digest."""
         row = self._session.execute(_TOKEN, {"digest_": digest}).fetchone()
-        return None if row is None else _token(_named(row, join_tokens))
+        return None if row is None else token_of(_named(row, join_tokens))
 
     def tokens(self) -> list[JoinToken]:
         """All tokens."""
-        return [_token(_named(row, join_tokens)) for row in self._session.execute(_ALL_TOKENS, {})]
+        return [token_of(_named(row, join_tokens)) for row in self._session.execute(_ALL_TOKENS, {})]
 
     def put_token(self, token: JoinToken) -> None:
         """Keeps a new token."""
@@ -78,17 +81,17 @@ class AccessRows:
 
     def members(self) -> list[Member]:
         """All members."""
-        return [_member(_named(row, members)) for row in self._session.execute(_ALL, {})]
+        return [member_of(_named(row, members)) for row in self._session.execute(_ALL, {})]
 
     def kin(self, public_key: bytes, name_key: str, machine_key: str, system_key: str) -> list[Member]:
         """Members that have this key, or one of these names."""
         asked = {"key_": public_key, "name_key_": name_key, "machine_key_": machine_key, "system_key_": system_key}
-        return [_member(_named(row, members)) for row in self._session.execute(_KIN, asked)]
+        return [member_of(_named(row, members)) for row in self._session.execute(_KIN, asked)]
 
     def member(self, reporter: str) -> Member | None:
         """The member of this name."""
         row = self._session.execute(_ONE, {"reporter_": reporter}).fetchone()
-        return None if row is None else _member(_named(row, members))
+        return None if row is None else member_of(_named(row, members))
 
     def put(self, member: Member) -> None:
         """Keeps a member. Raises Conflict when its key is another's."""
@@ -125,12 +128,30 @@ class AccessStore:
         if latest <= after:
             return after, ()
         (rows,) = self._connections.rows(select(members).where(members.c.changed > after).order_by(members.c.changed))
-        return max(latest, *(int(row["changed"]) for row in rows)), [_member(row) for row in rows]
+        return max(latest, *(int(row["changed"]) for row in rows)), [_read(row) for row in rows]
+
+    def told(self) -> list[tuple[str, tuple[str, str, str]]]:
+        """Reporters, and how they call the nodes that they tell of: name, machine id, system."""
+        (rows,) = self._connections.rows(_TOLD)
+        return [each for row in rows if (each := _told(row)) is not None]
 
     def tokens(self) -> list[JoinToken]:
         """All tokens."""
         (rows,) = self._connections.rows(_TOKENS)
-        return [_token(row) for row in rows]
+        return [token_of(row) for row in rows]
+
+
+def _told(row: Mapping[str, Any]) -> tuple[str, tuple[str, str, str]] | None:
+    """A reporter, and how it calls a node; None where the row of its source is damaged: that one is passed over, as when the sources are loaded."""
+    try:
+        return (row["reporter"], _names(row["names"])) if isinstance(row["reporter"], str) else None
+    except UNREADABLE:
+        return None
+
+
+def _names(text: str) -> tuple[str, str, str]:
+    name, machine, system = json.loads(text)
+    return name, machine, system
 
 
 def _named(row: Sequence[Any], table: Any) -> dict[str, Any]:
@@ -142,18 +163,32 @@ def _fields(record: JoinToken | Member) -> dict[str, Any]:
 
 
 def _scope_text(scope: Scope) -> str:
-    return json.dumps({"reach": scope.reach.value, "nodes": sorted(scope.nodes), "cluster": scope.cluster})
+    former = {"former": scope.former} if scope.former else {}
+    return json.dumps({"reach": scope.reach.value, "nodes": sorted(scope.nodes), "cluster": scope.cluster, **former})
 
 
 def _scope(text: str) -> Scope:
     told = json.loads(text)
-    return Scope(reach=Reach(told["reach"]), nodes=frozenset(told["nodes"]), cluster=told["cluster"])
+    former = tuple((str(kind), str(key)) for kind, key in told.get("former", ()))
+    return Scope(reach=Reach(told["reach"]), nodes=frozenset(told["nodes"]), cluster=told["cluster"], former=former)
 
 
-def _token(row: Mapping[str, Any]) -> JoinToken:
+def token_of(row: Mapping[str, Any]) -> JoinToken:
+    """The token of a row."""
     return JoinToken(**{**row, "scope": _scope(row["scope"])})
 
 
-def _member(row: Mapping[str, Any]) -> Member:
+def _read(row: Mapping[str, Any]) -> Member:
+    """The member of a row. Raises Unavailable that names the row, for one that is damaged: who may report must not be guessed."""
+    try:
+        return member_of(row)
+    except UNREADABLE as error:
+        hint = "`muster server check` names every such row; stop the server and put a backup back: `muster server restore FILE`"
+        why = str(error) or type(error).__name__
+        raise Unavailable(f"the store is damaged: row {row['reporter']} of the table members cannot be read ({why})", hint=hint) from error
+
+
+def member_of(row: Mapping[str, Any]) -> Member:
+    """The member of a row."""
     told = {name: value for name, value in row.items() if name != "changed"}
     return Member(**{**told, "scope": _scope(row["scope"]), "public_key": bytes(row["public_key"])})

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from muster.domain.decide.essence import moving
@@ -21,14 +21,14 @@ def by_node(runs: Runs) -> dict[str, dict[tuple[str, str], tuple[float, float]]]
     return found
 
 
-def card_on(card: CardRecord, runs: Runs) -> CardRecord:
-    """The card with the times of what its sources said again."""
+def card_on(card: CardRecord, runs: Runs, only: Collection[str] | None = None) -> CardRecord:
+    """The card with the times of what its sources said again; of a card without parts those of some readings ``only``, where no others are asked for."""
     if not any((claim.node, claim.source) in runs for claim in card.claims) and not any((v.node, v.source) in runs for v in card.voices):
         return card
     return replace(
         card,
         claims=tuple(_claim(claim, runs) for claim in card.claims),
-        voices=_voices(card.voices, runs),
+        voices=_voices(card.voices, runs, only),
         devices=tuple(_part(part, runs) for part in card.devices),
         partitions=tuple(_part(part, runs) for part in card.partitions),
     )
@@ -60,12 +60,15 @@ def _part(part: PartRecord, runs: Runs) -> PartRecord:
     return replace(part, voices=_voices(part.voices, runs))
 
 
-def _voices(voices: Iterable[Voice], runs: Runs) -> tuple[Voice, ...]:
-    return tuple(_voice(voice, *run) if (run := runs.get((voice.node, voice.source))) is not None else voice for voice in voices)
+def _voices(voices: Iterable[Voice], runs: Runs, only: Collection[str] | None = None) -> tuple[Voice, ...]:
+    return tuple(_voice(voice, *run, only) if (run := runs.get((voice.node, voice.source))) is not None else voice for voice in voices)
 
 
-def _voice(voice: Voice, told: float, until: float) -> Voice:
-    return replace(voice, words={key: _word(key, word, told, until) for key, word in voice.words.items()})
+def _voice(voice: Voice, told: float, until: float, only: Collection[str] | None) -> Voice:
+    if only is None:
+        return replace(voice, words={key: _word(key, word, told, until) for key, word in voice.words.items()})
+    moved = {key: _word(key, voice.words[key], told, until) for key in only if key in voice.words}
+    return replace(voice, words={**voice.words, **moved}) if moved else voice
 
 
 def _word(key: str, word: Word, told: float, until: float) -> Word:

@@ -61,6 +61,12 @@ def verify(connections: Connections) -> AuditCheck:
             return _ended(number, last, head, count[0]["count"])
 
 
+def head(connections: Connections) -> tuple[int, str]:
+    """How many entries there are by the log's own word, and the digest of the last."""
+    (rows,) = connections.rows(select(audit_head).where(audit_head.c.name == _NAME))
+    return (rows[0]["number"], rows[0]["digest"]) if rows else (0, START)
+
+
 def _ended(number: int, last: str, head: list[dict[str, Any]], count: int) -> AuditCheck:
     told, told_digest = (head[0]["number"], head[0]["digest"]) if head else (0, START)
     if told > number:
@@ -69,4 +75,4 @@ def _ended(number: int, last: str, head: list[dict[str, Any]], count: int) -> Au
         return AuditCheck(rows=number, broken=0, why="stands before the first of the log")
     if (told, told_digest) != (number, last):
         return AuditCheck(rows=number, broken=number, why="is not the one that was written last")
-    return AuditCheck(rows=number)
+    return AuditCheck(rows=number, head=last)

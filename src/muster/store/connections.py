@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -22,6 +23,7 @@ READERS = 32
 ROOM = 1024 * 1024
 """Bytes that a disk must have left before a store that could not be written is tried again."""
 LOST = "put a backup in its place; to begin anew, move it and the files with its name away first"
+EMPTIED = "and it was not always: it has lost what it held"
 POOL = {"poolclass": QueuePool, "pool_size": READERS, "max_overflow": 0, "pool_timeout": PATIENCE}
 
 
@@ -36,6 +38,8 @@ class Connections(Protocol):
     """What the store is called in messages; without a password."""
     new: bool
     """True when there was nothing: only then is an empty store ours to fill."""
+    place: Path | None
+    """Its file; None for a database, and for memory."""
     writing: Engine
     """For Alembic and the opening store: transactions of Core on a connection that may write."""
 

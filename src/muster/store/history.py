@@ -94,7 +94,7 @@ def write(session: Session, batch: Batch) -> None:
     each(session, _ABOUT_GONE, ({"id_": finding.id} for finding in batch.findings))
     each(session, _ABOUT, ({"id_": f.id, "card": card} for f in batch.findings for card in dict.fromkeys((*f.cards, f.subject))))
     each(session, _OPENED, ({"id_": finding.id, "at_": batch.at, "what_": "opened"} for finding in batch.findings))
-    each(session, _EVENT, (_event_row(event) for event in batch.events))
+    each(session, _EVENT, (_event_row(event, batch.at) for event in batch.events))
     audit.record(session, batch.audit, batch.at)
 
 
@@ -152,5 +152,7 @@ def _finding_row(finding: Finding, at: float) -> dict[str, Any]:
     }
 
 
-def _event_row(event: EventRow) -> dict[str, Any]:
-    return {**asdict(event), "nothing": ""}
+def _event_row(event: EventRow, now: float) -> dict[str, Any]:
+    """The event as it is kept. What is told now has not happened later, whatever a clock says."""
+    last = min(event.last_at, now)
+    return {**asdict(event), "first_at": min(event.first_at, last), "last_at": last, "nothing": ""}

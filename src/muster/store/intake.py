@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from math import inf
 from typing import Any
 
@@ -17,7 +16,6 @@ from muster.store import answers
 from muster.store.schema import base, cards, counters, journal, names, nodes, received, reporters
 from muster.store.statements import Session, Statement, adding, among, compiled, dropping, each, listing, replacing
 
-_RECEIVED = compiled(adding(received).on_conflict_do_nothing())
 _SAID = compiled(adding(journal))
 _FORGET = compiled(delete(journal).where(journal.c.number == bindparam("number_")))
 _BASE_GONE = compiled(delete(base).where(base.c.part == bindparam("part_")))
@@ -25,7 +23,8 @@ _OF_REPORTER = tuple(reporters.c.keys())
 _REPORTER = replacing(reporters, [reporters.c.reporter])
 _NAME = replacing(names, [names.c.kind, names.c.value])
 _NAME_GONE = compiled(delete(names).where(names.c.kind == bindparam("kind_"), names.c.value == bindparam("value_")))
-_ALL_RECEIVED = compiled(select(received).order_by(received.c.received_at))
+_TOLD = received.c.reporter.in_(select(reporters.c.reporter))
+_ALL_RECEIVED = compiled(select(received).where(~_TOLD).order_by(received.c.received_at))
 _ALL_REPORTERS = compiled(select(reporters).order_by(reporters.c.reporter))
 _UNPLACED = compiled(select(journal).where(journal.c.region == literal_column("''")).order_by(journal.c.at, journal.c.number))
 _WHOLE = compiled(select(base.c.part, base.c.state).where(base.c.due.is_(None)).order_by(base.c.part))
@@ -34,7 +33,7 @@ _STATE = compiled(select(base.c.state).where(base.c.part == bindparam("part_")))
 _JOURNAL = compiled(select(journal).where(journal.c.region == bindparam("part_")).order_by(journal.c.number))
 _KNOWING = compiled(select(names.c.value, names.c.region).where(names.c.kind == bindparam("kind_"), among(names.c.value, "values_")))
 _COUNTED = compiled(select(counters.c.value).where(counters.c.name == bindparam("name_")))
-_OLD_RECEIVED = dropping(received, received.c.received_at < bindparam("cut"))
+_TOLD_RECEIVED = dropping(received, _TOLD)
 
 
 def _count() -> Statement:
@@ -64,7 +63,6 @@ _MOVE = tuple(_moving(table) for table in (journal, names, cards, nodes))
 def write(session: Session, batch: Batch) -> None:
     """Brings in what the batch received, said and folded. Parts that are no more go first: what the batch says stands in those that took them in."""
     _unite(session, batch.united)
-    each(session, _RECEIVED, map(asdict, batch.received))
     each(session, _REPORTER, ({name: getattr(row, name) for name in _OF_REPORTER} for row in batch.reporters))
     each(session, _SAID, (_said_row(said) for said in batch.said))
     if batch.said:
@@ -102,7 +100,7 @@ def last(old: str, chain: Mapping[str, str]) -> str:
 
 
 def keys(session: Session) -> list[Received]:
-    """Every report key that is still remembered, oldest first."""
+    """Keys of reports that an older store kept, and that no reporter's row tells of yet; oldest first."""
     return [Received(**dict(zip(received.c.keys(), row, strict=True))) for row in session.execute(_ALL_RECEIVED)]
 
 
@@ -167,9 +165,9 @@ def count_probe(session: Session) -> None:
     session.execute(_BUMP, {"name": "probe", "value": 1})
 
 
-def drop_older(session: Session, than: float) -> int:
-    """Forgets some keys of reports that arrived before ``than``; returns how many, 0 when none is left."""
-    return session.execute(_OLD_RECEIVED, {"cut": than}).rowcount
+def drop_told(session: Session) -> int:
+    """Drops some keys of reports that an older store kept and that reporters' rows tell of; returns how many, 0 when none is left."""
+    return session.execute(_TOLD_RECEIVED, {}).rowcount
 
 
 def _said(row: Any) -> Said:

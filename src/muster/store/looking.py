@@ -13,13 +13,16 @@ from sqlalchemy import Table, func, inspect, select
 
 from muster.domain.model.errors import MusterError, NotFound, Unavailable
 from muster.spi.store import AuditCheck
-from muster.store import audit
-from muster.store.connections import Connections
+from muster.store import audit, audit_guard, looking_rows
+from muster.store.connections import EMPTIED, LOST, Connections
+from muster.store.files import never_filled
+from muster.store.looking_rows import Decoders, Progress
 from muster.store.opening import connect, revision
 from muster.store.schema import HEAD, card_versions, cards, changes, findings, metadata, nodes, reporters, sources
+from muster.store.schema_access import members
 from muster.store.troubles import told
 
-COUNTED: tuple[Table, ...] = (cards, nodes, sources, changes, findings, card_versions, reporters)
+COUNTED: tuple[Table, ...] = (cards, nodes, sources, changes, findings, card_versions, reporters, members)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +47,15 @@ class Pending:
     about: str
 
 
-def look(place: Path | str) -> Looked:
-    """Looks the whole store over, beside a server that may be at work on it. Raises NotFound when there is none, Unavailable when it cannot be read."""
+def _quiet(table: str, rows: int) -> None:
+    del table, rows
+
+
+def look(place: Path | str, decoders: Decoders | None = None, progress: Progress = _quiet) -> Looked:
+    """Looks the whole store over, row by row, beside a server that may be at work on it. ``decoders``: of tables that the store does not understand itself.
+
+    Raises NotFound when there is none, Unavailable when it cannot be read.
+    """
     problems = list(damage(place)) if isinstance(place, Path) and place.is_file() else []
     try:
         connections = _reached(place)
@@ -56,13 +66,15 @@ def look(place: Path | str) -> Looked:
     try:
         found = schema(connections)
         if found != HEAD:
-            return Looked(name=connections.name, schema=found, problems=(*problems, _other(found)))
+            return Looked(name=connections.name, schema=found, problems=(*problems, _other(connections, found)))
         checked, counts = None, {}
         try:
             lost = _lost(connections)
             problems += [f"the table {name} is missing" for name in sorted(lost)]
             counts = _counts(connections, lost)
             checked = audit.verify(connections) if not lost & {"audit", "audit_head"} else None
+            problems += _unguarded(connections, lost)
+            problems += looking_rows.look(connections, decoders or {}, progress, lost)
         except MusterError as error:
             problems.append(error.message)
         if checked is not None and checked.broken is not None:
@@ -103,15 +115,23 @@ def _reached(place: Path | str) -> Connections:
     return connect(place)
 
 
-def _other(found: str | None) -> str:
+def _other(connections: Connections, found: str | None) -> str:
     if found is None:
-        return "it has no table: a server makes them when it starts"
+        with connections.reading() as connection:
+            begun = connections.new or never_filled(connection)
+        return "it has no table yet: a server makes them when it starts" if begun else f"it is a database without a table, {EMPTIED}: {LOST}"
     return f"its schema is {found}, and this version's {HEAD}: `muster server upgrade` shows what that takes"
 
 
 def _lost(connections: Connections) -> set[str]:
     with connections.reading() as connection:
         return metadata.tables.keys() - set(inspect(connection).get_table_names())
+
+
+def _unguarded(connections: Connections, lost: set[str]) -> list[str]:
+    with connections.reading() as connection:
+        gone = [] if "audit" in lost else audit_guard.missing(connection)
+    return [f"the trigger {each} is gone: rows of the audit log can be changed (a server puts it back when it starts)" for each in gone]
 
 
 def _counts(connections: Connections, lost: set[str]) -> dict[str, int]:

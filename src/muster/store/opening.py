@@ -6,28 +6,30 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from sqlalchemy import Connection, inspect, select, text
+from sqlalchemy import Connection, func, inspect, select, text
 
 from muster.domain.model.errors import InputError, Unavailable
 from muster.spi.enrolment import EnrolmentStore
 from muster.spi.numbers import Numbers
 from muster.spi.store import Answers, AuditCheck, Lease, RollReader, RollWriter
 from muster.spi.users import UserStore
-from muster.store import audit
+from muster.store import audit, audit_guard
 from muster.store.access import AccessStore
 from muster.store.answers import KeptAnswers
-from muster.store.connections import LOST, Connections
-from muster.store.files import FileConnections
+from muster.store.connections import EMPTIED, LOST, Connections
+from muster.store.files import FileConnections, making, never_filled
 from muster.store.gauges import Gauges
 from muster.store.gauges_read import GaugeReader
 from muster.store.gauges_shared import SharedNumbers, View
 from muster.store.leasing import WriterLease
 from muster.store.reader import Reader
-from muster.store.schema import HEAD, metadata
+from muster.store.schema import HEAD, metadata, reporters
 from muster.store.schema import lease as lease_rows
+from muster.store.schema_gauges import slots
 from muster.store.segments import FileSegments, Segments, TableSegments
 from muster.store.segments_seal import Kept, Sealer
 from muster.store.troubles import told
@@ -59,6 +61,8 @@ class Store:
     """True when the store holds more than its writer was told: only `RollWriter.load` helps, and what was built on the last one must be built anew."""
     verify: Callable[[], AuditCheck]
     """Goes over the whole audit log. Raises Unavailable when it cannot be read."""
+    audit_head: Callable[[], tuple[int, str]]
+    """How many entries the audit log says it has, and the digest of the last: what is kept elsewhere shows later whether any are cut off."""
     answers: Answers
     """Answers to requests that may come again."""
     users: UserStore
@@ -68,6 +72,8 @@ class Store:
     numbers: Numbers
     """The newest numbers as columns."""
     gauges: GaugeReader
+    latest: Callable[[], float]
+    """When the last report was received that is kept; 0 when none is. Raises Unavailable."""
     seal: Callable[[float], bool]
     """At a time, one step of packing minutes and dropping old ones; True when there is more to do at once. For a thread of its own. Raises Unavailable."""
 
@@ -92,6 +98,8 @@ def open_store(
     ``upgrade``: bring it to this version's schema; without it an older store is left as it is, and not opened.
     Raises Unavailable when it cannot be opened or a newer version wrote it, InputError for a place that is none.
     """
+    if isinstance(place, Path):
+        _make(place)
     connections = connect(place)
     try:
         with told(connections.name), connections.writing.begin() as connection:
@@ -116,13 +124,38 @@ def open_store(
         lease=lease,
         adrift=lambda: writer.adrift,
         verify=lambda: audit.verify(connections),
+        audit_head=lambda: audit.head(connections),
         answers=KeptAnswers(connections, lease.check),
         users=UserRows(connections, lease),
         enrolment=AccessStore(connections, lease.check),
         numbers=SharedNumbers(View(gauges, beside, connections, time.monotonic), connections, unread),
         gauges=read,
+        latest=partial(_latest, connections),
         seal=Sealer(gauges, segments, writer.writing, minutes or MINUTES).step,
     )
+
+
+def _make(path: Path) -> None:
+    """Makes a store's file where there is none: under another name, and renamed when it is whole. Who is killed meanwhile leaves nothing at its name."""
+    if path.exists():
+        return
+    with told(str(path)), making(path) as part:
+        if part is None:
+            return
+        connections = FileConnections(part)
+        try:
+            with connections.writing.begin() as connection:
+                _prepare(connection, connections, alone=True, upgrade=True)
+        except BaseException:
+            connections.abandon()
+            raise
+        connections.close()
+
+
+def _latest(connections: Connections) -> float:
+    with told(connections.name), connections.reading() as connection:
+        found = [connection.execute(select(func.max(table.c.received_at))).scalar() for table in (reporters, slots)]
+    return max((each for each in found if each is not None), default=0.0)
 
 
 def _beside(place: Place, what: str) -> Path | None:
@@ -149,8 +182,8 @@ def _prepare(connection: Connection, connections: Connections, *, alone: bool, u
         connection.execute(text("SELECT pg_advisory_xact_lock(7460, 1)"))  # two servers that start at once do not both make the tables
     tables = set(inspect(connection).get_table_names())
     found = revision(connection, tables, name)
-    if found is None and not connections.new:
-        raise Unavailable(f"{name} is a database without a table: it has lost what it held", hint=LOST)
+    if found is None and not (connections.new or never_filled(connection)):
+        raise Unavailable(f"{name} is a database without a table, {EMPTIED}", hint=LOST)
     if found != HEAD:
         if found is not None and not alone:
             _nobody(connection, tables, name)
@@ -162,6 +195,7 @@ def _prepare(connection: Connection, connections: Connections, *, alone: bool, u
         migrate(connection, name, found)
     elif lost := sorted(metadata.tables.keys() - tables):
         raise Unavailable(f"{name} is damaged: it has no table {lost[0]}", hint=LOST)
+    audit_guard.put_back(connection, name)
 
 
 def _nobody(connection: Connection, tables: set[str], name: str) -> None:

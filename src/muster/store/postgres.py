@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
@@ -72,6 +73,7 @@ class PostgresConnections:
 
     def __init__(self, url: str) -> None:
         self._how, self.name = parsed(url)
+        self.place: Path | None = None
         self._turn = threading.RLock()
         self._watch = Watch()
         self._writer: psycopg.Connection | None = None

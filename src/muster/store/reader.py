@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select, union_all
@@ -19,7 +20,7 @@ from muster.store.gauges_read import GaugeReader
 from muster.store.mapping import Row
 from muster.store.schema import aliases, audit, captures, card_versions, cards, counters, current, findings, minutes, node_versions, nodes, reporters, sources
 from muster.store.schema_gauges import slots
-from muster.store.statements import among
+from muster.store.statements import among, listing
 from muster.store.unread import UNREADABLE, Unread
 
 _ID, _NUMBER, _VERSION = ("id",), ("number",), ("id", "learnt_from")
@@ -27,6 +28,9 @@ _ID, _NUMBER, _VERSION = ("id",), ("number",), ("id", "learnt_from")
 _AT_ONCE = 1000
 """Records that are decoded together."""
 _VERSION_NOW = select(counters.c.value).where(counters.c.name == freshness.VERSION)
+_WRITTEN = select(cards.c.id, cards.c.record).where(among(cards.c.id, "some"))
+_SAID = select(current).where(current.c.live, among(current.c.card, "some")).order_by(current.c.number)
+_CAPTURED = select(slots.c.slot, slots.c.capture).where(among(slots.c.node, "some"))
 
 
 class Reader:
@@ -41,26 +45,45 @@ class Reader:
         """Number of the last commit that changed a record; 0 in an empty store."""
         return sum(row["value"] for row in self._rows(_VERSION_NOW))
 
-    def fresh(self, after: int) -> Fresh:
-        """Cards written since commit ``after``; 0 asks for all."""
+    def fresh(self, after: int, *, moved: bool = True) -> Fresh:
+        """Cards written since commit ``after``; 0 asks for all. Not ``moved``: with the times of their last full words."""
         counted, written, gone = self._connections.rows(*freshness.asked(after))
         version, floor = freshness.told(counted)
         if after <= 0 or after < floor or after > version:
-            return Fresh(version=version, cards=_GoneOver(self._all_cards), gone=[], regrounded=after > 0)
-        return Fresh(version=version, cards=self._cards(written), gone=[row["id"] for row in gone])
+            return Fresh(version=version, cards=_GoneOver(partial(self._all_cards, moved=moved)), gone=[], regrounded=after > 0)
+        return Fresh(version=version, cards=self._cards(written, moved=moved), gone=[row["id"] for row in gone])
 
-    def _all_cards(self) -> Iterator[CardRecord]:
+    def _all_cards(self, *, moved: bool) -> Iterator[CardRecord]:
         """Every card, some at a time: what is written meanwhile is told as fresh again."""
         number = 0
         some = select(cards.c.number, cards.c.id, cards.c.record).order_by(cards.c.number).limit(_AT_ONCE)
         while rows := self._rows(some.where(cards.c.number > number)):
             number = rows[-1]["number"]
-            yield from self._cards(rows)
+            yield from self._cards(rows, moved=moved)
 
-    def _cards(self, rows: Iterable[Row], *, whole: bool = False) -> list[CardRecord]:
+    def _cards(self, rows: Iterable[Row], *, whole: bool = False, moved: bool = True) -> list[CardRecord]:
         records = self._readable("cards", _ID, rows, lambda row: mapping.card(row["record"]), whole=whole)
+        if not moved:
+            return records
         runs = self._runs(None if whole else {claim.node for card in records for claim in card.claims})
         return [again.card_on(card, runs) for card in records]
+
+    def written(self, ids: Collection[str], shown: Collection[str], nodes: Collection[str]) -> tuple[list[CardRecord], list[CurrentValue], dict[int, str]]:
+        """For who shows cards often, of one state: the cards ``ids`` with the times of their last full words, what was told one by one of the gauges of
+        the cards ``shown``, and the captures on which the numbers of the sources on ``nodes`` rest, by slot.
+        """
+        asked = [(_WRITTEN, listing(ids)), (_SAID, listing(shown)), (_CAPTURED, listing(nodes))]
+        some = [(each, {"some": which}) for each, which in asked if which != "[]"]
+        try:
+            with self._connections.reading() as connection:
+                found: list[Any] = [connection.execute(each, which).mappings().all() for each, which in some]
+        except Unavailable:  # a damaged text may be the reason: asked so, it is passed over
+            found = [*self._connections.rows(*(each.params(which) for each, which in some))]
+        told = iter(found)
+        read: list[Any] = [next(told) if which != "[]" else [] for _, which in asked]
+        records = self._readable("cards", _ID, read[0], lambda row: mapping.card(row["record"]))
+        said = self._readable("current", _NUMBER, read[1], _value_now)
+        return records, said, {row["slot"]: row["capture"] for row in read[2] if row["capture"]}
 
     def _runs(self, nodes: Collection[str] | None) -> again.Runs:
         """Until when the sources of these nodes (None: of all) went on saying the same."""
@@ -199,6 +222,12 @@ class Reader:
         """Operator acts, newest first."""
         asked = select(audit.c.number, audit.c.entry).order_by(audit.c.number.desc()).limit(limit)
         return self._readable("audit", _NUMBER, self._rows(asked), lambda row: mapping.entry(row["entry"]))
+
+    def audited(self, limit: int = 500, before: int | None = None) -> list[tuple[int, Mapping[str, Any]]]:
+        """The same with the number of each in the log; those before a number."""
+        asked = select(audit.c.number, audit.c.entry).order_by(audit.c.number.desc()).limit(limit)
+        rows = self._rows(asked if before is None else asked.where(audit.c.number < before))
+        return self._readable("audit", _NUMBER, rows, lambda row: (row["number"], mapping.entry(row["entry"])))
 
     def _rows(self, asked: Any) -> list[dict[str, Any]]:
         (rows,) = self._connections.rows(asked)

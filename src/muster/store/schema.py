@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text, UniqueConstraint, false, text
 
-HEAD = "0004"
+HEAD = "0005"
 """The revision that these tables stand for."""
 
 NAMES = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "uq": "uq_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(column_0_N_name)s"}
@@ -205,10 +205,13 @@ findings = Table(
     _time("closed_at", maybe=True),
     *(Column(name, Text, nullable=False, server_default=text("''")) for name in ("kind", "node")),
     Index(None, "id"),
-    Index(None, "closed_at"),
     Index(None, "opened_at", "id"),
+    Index(None, "kind", "opened_at", "id"),
+    Index(None, "node", "opened_at", "id"),
 )
-Index("uq_findings_open", findings.c.id, unique=True, sqlite_where=findings.c.closed_at.is_(None), postgresql_where=findings.c.closed_at.is_(None))
+_OPEN = findings.c.closed_at.is_(None)
+Index("ix_findings_still_open", findings.c.opened_at, findings.c.id, sqlite_where=_OPEN, postgresql_where=_OPEN)
+Index("uq_findings_open", findings.c.id, unique=True, sqlite_where=_OPEN, postgresql_where=_OPEN)
 
 finding_cards = Table(
     "finding_cards",
@@ -291,6 +294,7 @@ events = Table(
     Index(None, "last_at"),
     Index(None, "card", "last_at"),
     Index(None, "node", "last_at"),
+    Index(None, "kind", "last_at"),
 )
 
 captures = Table(

@@ -49,7 +49,7 @@ class UserRows:
     def by_digest(self, digest: str) -> TokenRow | None:
         """The token whose secret has this digest."""
         (rows,) = self._connections.rows(select(tokens).where(tokens.c.digest == digest))
-        return _token(rows[0]) if rows else None
+        return token_of(rows[0]) if rows else None
 
     def tokens(self, ended_after: float | None = None) -> list[TokenRow]:
         """Tokens by time of making: those that live, and those that ended after that time; all when None."""
@@ -58,7 +58,7 @@ class UserRows:
             revoked = or_(tokens.c.revoked_at.is_(None), tokens.c.revoked_at > ended_after)
             asked = asked.where(and_(revoked, or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > ended_after)))
         (rows,) = self._connections.rows(asked)
-        return [_token(row) for row in rows]
+        return [token_of(row) for row in rows]
 
     def add(self, row: TokenRow, entry: Mapping[str, Any]) -> None:
         """Keeps a new token, with its entry of the audit. Raises Conflict for an origin that was used."""
@@ -89,7 +89,8 @@ class UserRows:
             return session.execute(_DROP, {"before_": before}).rowcount
 
 
-def _token(row: Mapping[str, Any]) -> TokenRow:
+def token_of(row: Mapping[str, Any]) -> TokenRow:
+    """The token of a row."""
     told = dict(row)
     told |= {"grade": Grade(row["grade"]), "nodes": tuple(json.loads(row["nodes"])), "reads": frozenset(Part(each) for each in json.loads(row["reads"]))}
     return TokenRow(**told)

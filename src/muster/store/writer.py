@@ -32,7 +32,6 @@ _ALIASES_OF = compiled(delete(aliases).where(aliases.c.new == bindparam("new_"))
 _ALIASES = compiled(select(aliases.c.old, aliases.c.new))
 
 _TRIMMED = {
-    "received": intake.drop_older,
     "minutes": series.drop_older,
     "events": history.drop_older,
     "captures": evidence.drop_older,
@@ -109,7 +108,7 @@ class Writer:
         series.write(session, batch.samples)
         history.write(session, batch)
         if batch.captures:
-            evidence.write(session, batch.captures, self._budget)
+            evidence.write(session, batch.captures, self._budget, batch.at)
 
     def _settled(self) -> bool:
         """Whether the commit went through whose answer was lost. Raises Unavailable while nobody can tell."""
@@ -143,7 +142,7 @@ class Writer:
             return history.acknowledge(session, finding, by, at, reason)
 
     def trim(self, now: float, keep: Mapping[str, float]) -> int:
-        """Drops what is older than ``keep`` seconds, by kind: minutes, events, captures, received. Returns rows dropped.
+        """Drops what is older than ``keep`` seconds, by kind: minutes, events, captures. Returns rows dropped.
 
         The last roll-up of each series before the cut stays, and so do captures that something rests on. Raises InputError for another kind.
         """
@@ -151,6 +150,7 @@ class Writer:
         if unknown:
             raise InputError(f"nothing called {', '.join(sorted(unknown))} is trimmed", hint=f"one of {', '.join(_TRIMMED)}")
         self._drop(freshness.drop_older, now - freshness.REMEMBERED)
+        self._drop(lambda session, _: intake.drop_told(session), now)
         return sum(self._drop(_TRIMMED[kind], now - age) for kind, age in keep.items())
 
     def _drop(self, drop: Callable[[Session, float], int], than: float) -> int:
