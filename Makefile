@@ -14,8 +14,9 @@ DEBIAN := apt-get install python3 python3-venv make
 WORKERS ?= 2
 DECIDED := src/muster/domain/*,src/muster/formats/*,src/muster/adapters/*/parse_*.py
 TESTS := $(PY) -m pytest -q -n $(WORKERS)
+STORED := tests/cases tests/services tests/store/test_evidence.py $(addprefix tests/interfaces/,$(addsuffix .py,$(addprefix api/test_,cards columns conditions lists writing) cli/test_get cli/test_acts))
 
-.PHONY: help setup check form lint types contracts reference house format test test-quick cover conform bench sim faults fuzz mutate demo docs serve lock clean
+.PHONY: help setup check form lint types contracts reference house format test both test-quick cover conform bench sim faults fuzz mutate demo docs serve lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,11 +72,14 @@ format: setup ## puts the form of the code right
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
-test: check cover ## everything that CI runs
+test: check cover both ## everything that CI runs
 
 cover: setup # all tests, with the branches of what decides and parses counted
 	@$(TESTS) --cov --cov-report= --ignore=tests/house
 	@$(BIN)/coverage report --include='$(DECIDED)' --skip-covered --fail-under=95
+
+both: setup # what is kept in memory in those tests is kept in PostgreSQL; skipped where that is lacking, but not in CI
+	@$(TESTS) -p tests.on_postgres $(STORED)
 
 test-quick: setup ## all but the slow tests, without coverage
 	@$(TESTS) -x -m 'not slow'
@@ -84,9 +88,9 @@ conform: setup ## every adapter against the conformance suite
 	@for folder in src/muster/adapters/*/manifest.toml; do echo "$$(dirname $$folder)"; $(BIN)/muster adapter check "$$(dirname $$folder)"; done
 
 bench: setup ## figures of this machine beside those of peers, half an hour (ONLY='cli merge' for some; see bench/README.md)
-	@for each in $(or $(ONLY),cli merge agent segments api ingest); do echo "== $$each"; $(PY) bench/$$each.py || echo "a limit was missed"; done
+	@for each in $(or $(ONLY),cli merge agent segments api ingest site); do with=; [ $$each = ingest ] && with=--server; echo "== $$each $$with"; $(PY) bench/$$each.py $$with || echo "a limit was missed"; done
 
-sim: setup ## machines, network and server of no substance, for a day of theirs (ARGS='--seed 7 --machines 200 --hours 24')
+sim: setup ## machines, network and server of no substance, for hours of theirs (ARGS='--seed 7 --machines 500 --hours 168', ARGS=--help)
 	@$(PY) -m tests.sim.run $(ARGS)
 
 faults: setup ## breaks the real thing, 200 times each; an hour or two (RUNS=20 for fewer)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the corpus of recorded vendor output is."""
+"""Where the corpus of recorded vendor output is; and that no process of a test outlives the tests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ import os
 from pathlib import Path
 
 import pytest
+
+from tests import keeper
+
+
+def pytest_configure() -> None:
+    """Before the first test."""
+    keeper.guard()
 
 
 def corpus_folder() -> Path | None:

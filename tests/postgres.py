@@ -20,6 +20,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.needs import lacks
+
 _FAST = ("fsync=off", "full_page_writes=off", "shared_buffers=32MB", "max_connections=60", "autovacuum=off", "listen_addresses=''")
 _ROOM = 2**30
 _count = itertools.count(1)
@@ -132,9 +134,7 @@ def postgres() -> Iterator[Postgres]:
     """A server for the whole run."""
     bin_folder = binaries()
     if bin_folder is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(lacking())
-        pytest.skip(lacking())
+        lacks(lacking())
     folder = new_folder()
     server = Postgres(folder, bin_folder)
     try:

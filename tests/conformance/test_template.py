@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.needs import lacks
 
 import muster.adapters
 from muster.domain.model.errors import Conflict, InputError
@@ -67,8 +68,9 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     assert run(["adapter", "new", "Bad Name"]) == 2
 
 
-@pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="the build backend of the new package is not here")
 def test_installed_by_its_entry_point(tmp_path: Path) -> None:
+    if importlib.util.find_spec("hatchling") is None:
+        lacks("the build backend of the new package is not here")
     template.create("farcore", tmp_path, tree=False)
     target = tmp_path / "site"
     words = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--target", str(target)]

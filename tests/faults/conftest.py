@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.needs import lacks
 from tests.postgres import Postgres, new_folder, postgres, postgres_store_url, postgres_template, postgres_url
 
 __all__ = ["database", "postgres", "postgres_store_url", "postgres_template", "postgres_url", "small_disk"]
@@ -39,7 +40,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[str, int], Path]]:
         place.mkdir()
         done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}m", "tmpfs", str(place)], capture_output=True, check=False)
         if done.returncode:
-            pytest.skip(f"no small disk can be made here: {done.stderr.decode().strip()}")
+            lacks(f"no small disk can be made here: {done.stderr.decode().strip()}")
         made.append(place)
         return place
 

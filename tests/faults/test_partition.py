@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes are cut off for ten minutes, an hour, a day, on clocks of ours: their spools keep it all, and the server takes it in order when the way is free."""
+"""Ten minutes, an hour, a day without a way to the server, by calls of functions on clocks of ours: real spools, deliveries, inventory and store, no process,
+no connection. Their spools keep it all, and it is taken in order when the way is free. `test_cut_off` cuts real connections, for seconds.
+"""
 
 from __future__ import annotations
 
@@ -155,7 +157,7 @@ def minutes(there: World, node: Node, since: float, until: float) -> set[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("cut", "cadence", "count"), [(600.0, 10.0, 20), (3600.0, 60.0, 20), (86_400.0, 300.0, 10)], ids=["ten-minutes", "an-hour", "a-day"])
-def test_a_partition(cut: float, cadence: float, count: int) -> None:
+def test_spool_and_roll_over_a_partition_of_virtual_time(cut: float, cadence: float, count: int) -> None:
     with world() as there:
         nodes = [Node(there, number, cadence) for number in range(count)]
         lost = nodes[: count // 2]

@@ -102,8 +102,11 @@ def test_a_hundred_nodes_that_report_under_one_name(tmp_path: Path) -> None:
                 node = NodeDoc(name="gpu", machine_id=f"{number:032x}", system=f"SYS{number}")
                 took.append(posted(site, f"gpu-{number}", node, round_, f"SN{number}"))
             asked(site)
+        until(lambda: kinds(site)["placeholder_id"], "the site is told")
         cards = site.all("cards")
         nodes = site.all("nodes")
+        (told,) = [each for each in site.all("findings") if each["kind"] == "placeholder_id" and each["closed_at"] is None]
+        assert (told["subject"], told["about"]) == ("name=gpu", f"host name 'gpu' is told by {HUNDRED} machines: it names none of them; give each its own")
         assert len(cards) == HUNDRED
         assert len({each["id"] for each in nodes}) == HUNDRED
         assert {card["presence"] for card in cards} == {"present"}
