@@ -48,6 +48,7 @@ MASKS = (
     (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
     (re.compile(r"(?<![\w.])\d+(\.\d+)?(ms|s|m|h|d)(?![\w/])"), "AGE"),
     (re.compile(r"^(AGE .*) \d+$"), r"\1 NUMBER"),
+    (re.compile(r"\(process \d+\)"), "(process NUMBER)"),
     (re.compile(r"\d+ changes kept, \d+ findings open in \d+ s"), "CHANGES, FINDINGS, SECONDS"),
 )
 

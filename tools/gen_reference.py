@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/reference from the code, so that no command, setting, attribute, finding kind, error or resource is there without being documented.
+"""Writes docs/reference from the code, so that no command, setting, attribute, finding kind, error, route or series is there without being documented.
+
+It also gathers what is not released yet from changes/ into CHANGELOG.md.
 
 usage: python tools/gen_reference.py [--check]
 --check writes nothing, and fails when a page is not what the code says.
@@ -14,7 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from reference_words import ERRORS, FINDINGS, HISTORY, PRESENCE, RUNGS, VARIABLES, WHYS, unsaid
+import reference_api
+import reference_changes
+import reference_server
+from reference_errors import sources, spoken
+from reference_words import ERRORS, FINDINGS, HISTORY, PRESENCE, RUNGS, VARIABLES, WHYS, unmarked, unsaid
 
 from muster.domain.model.attributes import ATTRIBUTES, Attribute
 from muster.domain.model.errors import MusterError
@@ -23,10 +29,13 @@ from muster.interfaces.api.problems import CODES, OWN, STATUS
 from muster.interfaces.cli.exits import EXITS, exit_code
 from muster.interfaces.cli.main import muster
 from muster.interfaces.cli.preferences import FILE, PREFERENCES
+from muster.interfaces.ingest.answers import CODES as SLOW
+from muster.interfaces.ingest.answers import TooLargeError
 from muster.wiring.adapters import adapter, folders
 from muster.wiring.settings import ServerSettings, runtime_folder, setting_files, state_folder
 
-REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by tools/gen_reference.py from the code: change the code, then run `make docs`. -->"
 LEFT_OUT = "One server keeps one roll, so there is no `--context` and no `-A`: `--server` names another."
 PLACES = {"state": state_folder.__doc__, "runtime": runtime_folder.__doc__}
@@ -135,17 +144,30 @@ def _closed(title: str, words: dict[Any, str]) -> tuple[str, str]:
 
 
 def errors() -> str:
-    """Errors with their codes, as the API and the command line say them."""
-    rows = [
-        (f"`{kind.code}`", str(_status(kind)), str(exit_code(kind(""))), (kind.__doc__ or "").split("\n")[0])
-        for kind in _kinds(MusterError)
-        if "code" in vars(kind)
-    ]
-    own = {kind.code for kind in _kinds(MusterError)}
-    web = {**{code: status for status, code in CODES.items()}, **OWN}
-    http = [(f"`{code}`", str(status), "", ERRORS[code]) for code, status in web.items() if code not in own]
-    intro = "Every error of the API is a problem document (RFC 9457) with a stable `code`; the command line ends with the exit code."
-    return page("Errors", intro, table(("code", "HTTP", "exit", "meaning"), sorted(rows + http)))
+    """Errors with their codes, as both doors and the command line say them."""
+    kinds = {kind.code: kind for kind in _kinds(MusterError) if "code" in vars(kind)}
+    statuses = {code: {_status(kind)} if _told_by_server(kind) else set() for code, kind in kinds.items()} | {TooLargeError.code: {413}}
+    for code, found in (*((code, {status}) for status, code in CODES.items()), *((code, {status}) for code, status in (*OWN.items(), *SLOW.items()))):
+        statuses[code] = statuses.get(code, set()) | found
+    for code, found in spoken(sources()).items():
+        statuses[code] = statuses.get(code, set()) | found
+    rows = [(f"`{code}`", ", ".join(map(str, sorted(statuses[code]))), _exit(kinds.get(code)), _meaning(code, kinds)) for code in sorted(statuses)]
+    intro = "Every error of the API and of the listener for reporters is a problem document (RFC 9457) with a stable `code`."
+    intro += " The command line ends with the exit code."
+    return page("Errors", intro, table(("code", "HTTP", "exit", "meaning"), rows))
+
+
+def _told_by_server(kind: type[MusterError]) -> bool:
+    return not kind.__module__.startswith("muster.interfaces.cli")
+
+
+def _exit(kind: type[MusterError] | None) -> str:
+    return str(exit_code(kind(""))) if kind is not None and kind.code not in ERRORS else ""
+
+
+def _meaning(code: str, kinds: dict[str, type[MusterError]]) -> str:
+    """Its sentence. Raises KeyError for a code of HTTP that has none in tools/reference_words.py."""
+    return ERRORS[code] if code in ERRORS else unmarked((kinds[code].__doc__ or "").split("\n")[0]) if code in kinds else ERRORS[code]
 
 
 def _kinds(root: type[MusterError]) -> Iterator[type[MusterError]]:
@@ -180,6 +202,8 @@ PAGES = {
     "errors.md": errors,
     "adapters.md": adapters,
     "openapi.json": spec.text,
+    "api.md": reference_api.page,
+    "server-metrics.md": reference_server.page,
 }
 
 
@@ -189,16 +213,20 @@ def main(arguments: list[str]) -> int:
     if left:
         print("no sentence in tools/reference_words.py for " + ", ".join(left), file=sys.stderr)
         return 1
-    pages = {REFERENCE / name: make() for name, make in PAGES.items()}
+    try:
+        pages = {REFERENCE / name: make() for name, make in PAGES.items()} | {reference_changes.PAGE: reference_changes.page()}
+    except ValueError as wrong:
+        print(wrong, file=sys.stderr)
+        return 1
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in arguments:
         for path in stale:
-            print(f"docs/reference/{path.name} is not what the code says: run `make docs`", file=sys.stderr)
+            print(f"{path.relative_to(ROOT)} is not what the code says: run `make docs`", file=sys.stderr)
         return 1 if stale else 0
     REFERENCE.mkdir(parents=True, exist_ok=True)
     for path in stale:
         path.write_text(pages[path], encoding="utf-8")
-        print(f"wrote docs/reference/{path.name}")
+        print(f"wrote {path.relative_to(ROOT)}")
     return 0
 
 

@@ -43,7 +43,11 @@ FINDINGS: dict[FindingKind, tuple[str, str, str]] = {
         "Two nodes see a card of this id at the same time.",
         "Say which cards are the same or not the same; look for a cloned serial.",
     ),
-    F.PLACEHOLDER_ID: ("an id", "So many nodes claim this id that it names nothing.", "Have the firmware write a real serial; nothing is lost meanwhile."),
+    F.PLACEHOLDER_ID: (
+        "an id or a host name",
+        "So many nodes claim this id, or call themselves so, that it names nothing.",
+        "Have the firmware write a real serial; give each machine a name of its own. Nothing is lost meanwhile.",
+    ),
     F.PLACE_CONFLICT: ("a place", "Two sources see two different cards in one place.", "Look at which source is stale; remove a source that is gone."),
     F.SOURCE_SILENT: (
         "a source on a node",
@@ -68,7 +72,11 @@ FINDINGS: dict[FindingKind, tuple[str, str, str]] = {
         "Look at what was upgraded; the adapter may need a new parser.",
     ),
     F.CLOCK_WRONG: ("a reporter", "Its clock is off by more than the tolerance; its times are corrected.", "Set the clock of that machine."),
-    F.SEQUENCE_CONFLICT: ("a reporter", "It sent two different reports under one number; the second was refused.", "Look for two agents with one identity."),
+    F.SEQUENCE_CONFLICT: (
+        "a reporter",
+        "It sent a second report under one number, with other words or with words that can no longer be compared; it was refused.",
+        "Look for two agents with one identity, or a spool that was put back.",
+    ),
     F.NODE_CLONED: ("a machine id", "Two nodes share it.", "Give the cloned one a new machine id."),
     F.COUNT_MISMATCH: ("a node", "The cluster counts more cards than are seen.", "Look at the device plugin and at the cards that are missing."),
 }
@@ -136,7 +144,7 @@ WHYS: dict[Why, str] = {
 ERRORS = {
     "bad_request": "the request cannot be read",
     "method_not_allowed": "this resource has no such method",
-    "too_large": "the body is larger than a report may be",
+    "too_large": "the body, or the head of a request, is larger than it may be",
     "unsupported_media_type": "the body has a form that this resource does not take",
     "wrong_host": "the request was meant for another host",
     "not_ready": "the server cannot do its work now; `/readyz` says what is wrong",
@@ -145,6 +153,10 @@ ERRORS = {
     "not_acceptable": "The form that `Accept` or `format` asks for is not one of those that the route gives.",
     "changed": "What `If-Match` names has changed since: look at it anew, and say it again.",
     "too_many_attempts": "Too many tokens were wrong from this address: wait as long as `Retry-After` says.",
+    "key_used": "This `Idempotency-Key` came with another body before: take a new key for another thing to do.",
+    "busy": "Reporters: too much waits for the writer; the report stays with the agent, which sends it again after `Retry-After`.",
+    "too_slow": "Reporters: the request did not come in time.",
+    "length_required": "Reporters: the request does not say how long its body is.",
 }
 """Codes that only HTTP has; the others say themselves what they mean."""
 
@@ -155,6 +167,30 @@ VARIABLES = {
     "FORCE_COLOR": "Set: tables with colours where stdout is no terminal, too (`| less -R`).",
 }
 """Environment variables beside those of the settings."""
+
+_JOINED = "a reporter with an access token, within its scope"
+_SIGNED = "who signs with the key of the reporter"
+LISTENER: dict[str, tuple[str, str]] = {
+    "/v1/reports": (_JOINED, "takes a report in; answered when it is durable"),
+    "/api/v1/reports": (_JOINED, "the same, under the path that the API has"),
+    "/v1/authority": (
+        "everybody",
+        "the authority's certificate, to be checked against the fingerprint before anything is sent; versions of reports; the time",
+    ),
+    "/v1/enrol": ("who has a join token", "a node joins with a key of its own"),
+    "/v1/token": (_SIGNED, "an access token, good for an hour"),
+    "/v1/renew": (_SIGNED, "another key takes the place of the old one"),
+    "/v1/leave": (_SIGNED, "the reporter ends itself"),
+    "/version": ("everybody", "versions"),
+    "/healthz": ("everybody", "200 as long as the writer answers, else 503"),
+    "/readyz": ("everybody", "the same"),
+}
+"""Routes of the listener for reporters: who may, and what it does."""
+
+
+def unmarked(text: str) -> str:
+    """A docstring as a line of Markdown."""
+    return " ".join(text.replace("``", "`").split())
 
 
 def unsaid() -> list[str]:
