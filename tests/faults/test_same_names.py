@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.faults.site import Server, server, until
 from tests.faults.voices import Voice, authority, node_doc
 
 from muster.domain.model.errors import MusterError
+from muster.domain.model.policy import Policy
 from muster.wire.lanes import part
 from muster.wire.report import NodeDoc, pack
 from muster.wiring.authority import fingerprint
@@ -106,7 +108,10 @@ def test_a_hundred_nodes_that_report_under_one_name(tmp_path: Path) -> None:
         cards = site.all("cards")
         nodes = site.all("nodes")
         (told,) = [each for each in site.all("findings") if each["kind"] == "placeholder_id" and each["closed_at"] is None]
-        assert (told["subject"], told["about"]) == ("name=gpu", f"host name 'gpu' is told by {HUNDRED} machines: it names none of them; give each its own")
+        assert told["subject"] == "name=gpu"
+        said = re.fullmatch(r"host name 'gpu' is told by (\d+) machines: it names none of them; give each its own", told["about"])
+        assert said is not None, told["about"]
+        assert Policy().placeholder_nodes <= int(said[1]) <= HUNDRED  # so many as there were when it was found out
         assert len(cards) == HUNDRED
         assert len({each["id"] for each in nodes}) == HUNDRED
         assert {card["presence"] for card in cards} == {"present"}
