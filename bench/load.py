@@ -31,6 +31,8 @@ AGAIN = 1.0
 """Seconds until one who was sent away comes back."""
 WIDE = 8
 """So many times more requests at a time where a server is to be saturated."""
+GROUPS = 8
+"""Groups of nodes in which a site is taken in for the first time."""
 OPENING = 64
 """Handshakes at a time."""
 
@@ -220,17 +222,29 @@ class Load:
         self.post(self.next.popleft(), time.monotonic())
 
     async def first(self, name: str) -> None:
-        """A round as fast as it is taken, with few requests at a time: who has not seen these cards has more to do than later. Connections open on the way."""
-        self.fleet.move(0, self.fleet.nodes)
+        """A round as fast as it is taken, with few requests at a time: who has not seen these cards has more to do than later. Connections open on the way.
+
+        Nodes come in groups. While the next group is taken in, those that are known go on reporting, as agents do.
+        """
         self._mark(name)
+        known = 0
+        for group in np.array_split(np.arange(self.fleet.nodes), GROUPS if name == "first" else 1):
+            await self._taken(int(group[0]), int(group[-1]) + 1)
+            if known:
+                await self._taken(0, known)
+            known = int(group[-1]) + 1
+        self._end()
+
+    async def _taken(self, start: int, end: int) -> None:
+        """A report of each of these nodes, until all are taken."""
+        self.fleet.move(start, end)
         self.closed, self.taken = True, 0
-        self.next.extend(range(self.fleet.nodes))
-        while self.taken < self.fleet.nodes:
+        self.next.extend(range(start, end))
+        while self.taken < end - start:
             while self.next and self.outstanding < self.told.abreast:
                 self._pull()
             await asyncio.sleep(0.005)
         self.closed = False
-        self._end()
 
     async def saturated(self, seconds: float) -> None:
         """As fast as it is taken, for so long."""

@@ -86,6 +86,8 @@ class Folding:
 
     def bound(self, word: Listing) -> None:
         """Raises InputError for a listing that would make one part of too many: parts are never parted again, and a large one is dear."""
+        if len(word.observations) < MOST_AT_ONCE:
+            return
         parts = set(self.regions.index(names_of(word, self._policy)).values())
         if len(parts) > MOST_AT_ONCE:
             about = f"listing of {word.witness.source}: it names cards or nodes that {len(parts)} other groups of nodes have"
