@@ -188,8 +188,10 @@ class Folding:
         """Notes that an old word came; a reporter that was cut off delivers what waited in its order, and silence is judged when it is through."""
         known = self._behind.get(part)
         if now - at <= self._policy.timely:
-            if known is not None and now > known[1]:
+            if known is not None:  # it is through: the part is looked at, whatever its sources go on saying by numbers alone
                 del self._behind[part]
+                self._rest[part] = min(self._rest.get(part, now), now)
+                self._wake(part)
             return
         floor = self._policy.stale_floor
         since = known[0] if known is not None and now - known[1] <= floor else now
