@@ -48,6 +48,14 @@ ON_THE_WAY = {"lost", "answer_lost", "doubled", "late", "replayed", "forged"}
 
 
 @pytest.mark.slow
+def test_a_board_that_left_a_node_that_is_first_heard_a_day_later_is_one_card() -> None:
+    """Words from before the move arrive when the board has long been seen elsewhere, and their place in the journal is folded."""
+    outcome = run(2, machines=3, cards=2, hours=EVERY_HOURS, rates=NOISE, deaths=0.001, bmc=0.5, on_disk=True, planned=EVERY)
+
+    assert outcome.faults == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 5])
 def test_every_fault_comes(seed: int) -> None:
     """A day and more: a cut of a day from its beginning, and under it each other fault, one an hour."""

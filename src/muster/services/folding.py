@@ -96,25 +96,22 @@ class Folding:
     def _run_around(self, word: Listing, row: Heard) -> float | None:
         """Until when its own source is known to have said something else around this word; None where it is not."""
         source = self.sources.get((word.reporter, word.witness.source, word.node.name))
-        within = source is not None and source.again_at is not None and word.at < source.again_at and row.facts != source.facts
-        return source.again_at if source is not None and within else None
+        if source is None or source.again_at is None or word.at >= source.again_at or row.facts == source.facts:
+            return None
+        return source.again_at
 
     def _restate(self, source: Source, late: Listing, at: float, now: float) -> None:
         """Tells what a source said before a late word once more, at the end of the run that the word fell into: that is what it says now."""
         place = (late.node.name, late.witness.source)
-        told = [e for e in self.regions.get(source.region).journal if isinstance(e.said, Listing) and e.said is not late and e.at <= at]
-        mine = [e.said for e in told if isinstance(e.said, Listing) and (e.said.node.name, e.said.witness.source) == place]
+        told = [e.said for e in self.regions.get(source.region).journal if isinstance(e.said, Listing) and e.said is not late and e.at <= at]
+        mine = [said for said in told if (said.node.name, said.witness.source) == place]
         if not mine:
             source.steady = False
             return
-        word, stored = restated(max(mine, key=lambda said: said.at), at, now)
-        merged = self._word(word, stored, "listing", now)
-        self.gathered.step(merged, (sample for sample in merged.samples if sample.reading is None))
-        source.at = at
-        self.gathered.folded_to[source.slot] = at
+        self.recall(source, *restated(max(mine, key=lambda said: said.at), at, now), now)
 
     def recall(self, source: Source, word: Listing, stored: Stored, now: float) -> None:
-        """The last round that went by numbers alone, in full after all: its numbers are kept already."""
+        """A round that went by numbers alone, in full after all: its numbers are kept already."""
         merged = self._word(word, stored, "listing", now)
         self.gathered.step(merged, (sample for sample in merged.samples if sample.reading is None))
         source.at = word.at

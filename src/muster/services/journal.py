@@ -25,9 +25,6 @@ LONGEST_CADENCE = 7 * 86400.0
 """Seconds; a source that speaks less often promises nothing worth waiting for."""
 
 
-MOVING = (Kind.GAUGE, Kind.COUNTER)
-
-
 @dataclass(frozen=True, slots=True)
 class Stored:
     """The journal form of a word."""
@@ -131,7 +128,7 @@ def entry(said: Said) -> Entry:
 
 def restated(word: Listing, at: float, now: float) -> tuple[Listing, Stored]:
     """The facts of an old listing, told once more at ``at``, and their journal form. Numbers that move are left out: they were others by then."""
-    rows = tuple(replace(row, readings={key: told for key, told in row.readings.items() if ATTRIBUTES[key].kind not in MOVING}) for row in word.observations)
+    rows = tuple(replace(row, readings={key: told for key, told in row.readings.items() if ATTRIBUTES[key].kind is Kind.FACT}) for row in word.observations)
     made = replace(word, at=at, received_at=now, observations=rows, capture="")
     doc = ListingDoc(
         source=made.witness.source,

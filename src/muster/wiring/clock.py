@@ -22,9 +22,8 @@ FARTHEST = 86_400.0
 class SteadyClock:
     """Seconds since the epoch, which always go on, at half to one and a half times the pace of the monotonic clock. Safe for several threads."""
 
-    def __init__(self, wall: Callable[[], float], mono: Callable[[], float], *, patience: float = PATIENCE) -> None:
+    def __init__(self, wall: Callable[[], float], mono: Callable[[], float]) -> None:
         self._wall, self._mono = wall, mono
-        self._patience = patience
         self._lock = threading.Lock()
         self._asked = mono()
         self._shared = memoryview(mmap.mmap(-1, 8)).cast("d")
@@ -69,7 +68,7 @@ class SteadyClock:
             told = f"the clock of this machine leapt and is {_span(abs(off))} {'ahead of' if off > 0 else 'behind'} the server's"
             if abs(off) > FARTHEST:
                 return f"{told}; that is too far to follow: set it right, or restart the server if it is right now"
-            if self._asked - since < self._patience:
+            if self._asked - since < PATIENCE:
                 return f"{told}; set it right, or the server follows it in a while"
             return f"{told}, which follows it and is there in {_span(abs(off) / SLEW)}"
 
@@ -80,8 +79,8 @@ class SteadyClock:
             self._base, self._doubt = base, None
         elif self._doubt is None or abs(base - self._doubt[0]) > STEP:
             self._doubt = (base, mono)
-        elif mono - self._doubt[1] >= self._patience and abs(off) <= FARTHEST:
-            most = SLEW * min(mono - self._asked, mono - self._doubt[1] - self._patience)
+        elif mono - self._doubt[1] >= PATIENCE and abs(off) <= FARTHEST:
+            most = SLEW * min(mono - self._asked, mono - self._doubt[1] - PATIENCE)
             self._base += min(most, max(-most, off))
             self._doubt = (base, self._doubt[1])
 

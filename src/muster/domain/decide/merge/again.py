@@ -78,15 +78,23 @@ def _hold(site: Site, place: Place, said: Same, n: Turn) -> None:
 
 
 def _move(words: dict[str, Word], told: float, at: float) -> None:
-    """Moves the times of what was told then. A number that moves is not what was said again: it keeps its time, and is read where numbers are kept."""
     for key, word in words.items():
-        if (word.at != told and word.why_at != told) or moving(key, word):
-            continue
-        words[key] = Word(
-            value=word.value,
-            at=at if word.at == told else word.at,
-            why=word.why,
-            why_at=at if word.why_at == told else word.why_at,
-            detail=word.detail,
-            capture=word.capture,
-        )
+        if moves_on(key, word, told):
+            words[key] = moved(word, told, at)
+
+
+def moves_on(key: str, word: Word, told: float) -> bool:
+    """True for what was told then. A number that moves is not what was said again: it keeps its time, and is read where numbers are kept."""
+    return (word.at == told or word.why_at == told) and not moving(key, word)
+
+
+def moved(word: Word, told: float, at: float) -> Word:
+    """The word with the times of what was told then moved to ``at``."""
+    return Word(
+        value=word.value,
+        at=at if word.at == told else word.at,
+        why=word.why,
+        why_at=at if word.why_at == told else word.why_at,
+        detail=word.detail,
+        capture=word.capture,
+    )

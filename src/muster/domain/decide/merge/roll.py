@@ -28,10 +28,6 @@ from muster.domain.model.roll import Act, Again, CardRecord, Finding, Listing
 
 CHECKPOINT = 24
 """Words between two checkpoints of a part."""
-AWAY = 2 * 86_400.0
-"""Seconds for which a source that is silent may still deliver what it said since: so long no word is folded that comes after its last one."""
-MOST = 8
-"""So many times the words of the late window are kept for that."""
 
 
 def merge(roll: Roll, said: Listing | Act | Again, order: int, policy: Policy, now: float, ahead: Ahead = NOBODY) -> Merged:
@@ -216,21 +212,13 @@ def _compact(region: Region, policy: Policy, now: float) -> tuple[Region, tuple[
     """Folds what is older than the late window into the base, at a checkpoint, while enough words stay."""
     if len(region.journal) <= policy.late_listings:
         return region, ()
-    until = now - policy.late_window
-    if len(region.journal) <= MOST * policy.late_listings:
-        until = min(until, _heard_until(region.site, now))
-    good = [c for c in region.checkpoints if len(region.journal) - c[0] >= policy.late_listings // 2 and region.journal[c[0] - 1].at < until]
+    good = [c for c in region.checkpoints if len(region.journal) - c[0] >= policy.late_listings // 2 and region.journal[c[0] - 1].at < now - policy.late_window]
     if not good:
         return region, ()
     count, base = good[-1]
     folded = tuple(e.order for e in region.journal[:count])
     checkpoints = tuple((n - count, s) for n, s in region.checkpoints if n > count)
     return replace(region, base=base, journal=region.journal[count:], checkpoints=checkpoints), folded
-
-
-def _heard_until(site: Site, now: float) -> float:
-    """Up to when every source has told what it saw, as far as one may hope for it."""
-    return min((s.last_at for s in site.speakers.values() if not s.removed and not s.standing_by and now - s.last_at <= AWAY), default=now)
 
 
 def _free_id(roll: Roll, order: int, names: Iterable[tuple[str, str]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from muster.domain.decide.essence import moving
+from muster.domain.decide.merge.again import moved, moves_on
 from muster.domain.decide.merge.calm import Calm, due_at
 from muster.domain.decide.merge.match import Moment
 from muster.domain.decide.merge.nodes import find, keys
@@ -77,10 +77,10 @@ def _hold_card(step: Step, i: str, place: Place, told: float, turn: Turn, shared
     if claim is not None and claim.at == told and claim.denied_at is None:
         made.claims = {**card.claims, place: _held(claim, turn)}
     if words is not None:
-        moved = shared.get(id(words))
-        if moved is None:
-            moved = shared[id(words)] = _move(words, told, turn[0], fresh)
-        made.voices = {**card.voices, place: moved}
+        later = shared.get(id(words))
+        if later is None:
+            later = shared[id(words)] = _move(words, told, turn[0], fresh)
+        made.voices = {**card.voices, place: later}
 
 
 def _held(claim: Sighting, turn: Turn) -> Sighting:
@@ -93,18 +93,11 @@ def _move(words: Mapping[str, Word], told: float, at: float, fresh: dict[int, Wo
     """The words with the times of what was told then moved. ``fresh`` are those that were moved already."""
     found: dict[str, Word] = {}
     for key, word in words.items():
-        if (word.at != told and word.why_at != told) or moving(key, word):
+        if not moves_on(key, word, told):
             found[key] = word
             continue
         made = fresh.get(id(word))
         if made is None:
-            made = fresh[id(word)] = Word(
-                value=word.value,
-                at=at if word.at == told else word.at,
-                why=word.why,
-                why_at=at if word.why_at == told else word.why_at,
-                detail=word.detail,
-                capture=word.capture,
-            )
+            made = fresh[id(word)] = moved(word, told, at)
         found[key] = made
     return found
