@@ -2,8 +2,9 @@
 """Ingest: what a server pays for 100,000 cards x 40 fields in rounds of 10 s, 1,250 reports a second, beside VictoriaMetrics with the same values and pacing.
 
     python bench/ingest.py                  our listener alone (its writer only decodes and counts), then VictoriaMetrics
-    python bench/ingest.py --server         `muster server`, 12,500 connections over TLS, then VictoriaMetrics; --postgres
-    python bench/ingest.py --server --connections 125    the same over few connections
+    python bench/ingest.py --server         `muster server`, 12,500 connections over TLS, then 125, then VictoriaMetrics
+    python bench/ingest.py --server --postgres           the same with its store in PostgreSQL, whose processes count, too: figures without limits
+    python bench/ingest.py --server --connections 125    few connections alone
     python bench/ingest.py --cards 10000    a tenth of the site, at a tenth of the rate
 
 Prints each figure with its limit; results go to bench/results/ingest.json, too. Processor time is of all processes of a server, by /proc.
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -50,35 +51,50 @@ def measure(peer: peers.Peer, told: argparse.Namespace, connections: int, rounds
     words += ["--connections", connections, "--rounds", rounds]
     words += ["--first", first] + (["--tls", peer.tls] if peer.tls else []) + (["--tokens", peer.tokens] if peer.tokens else [])
     words += ["--saturate", told.saturate] if told.saturate else []
+    words += ["--silence", told.silence] if told.silence and peer.kind != "prometheus" else []
     load = subprocess.Popen([sys.executable, str(HERE / "load.py"), *map(str, words)], env=peers.environment(), stdout=subprocess.PIPE, text=True)
-    marks: list[tuple[str, float, float]] = []
+    marks: list[tuple[str, dict[str, float], float]] = []
     result: dict[str, Any] = {}
-    memory = (0.0, 0.0)
+    memory: dict[str, tuple[float, float]] = {}
     assert load.stdout is not None
     try:
         for line in load.stdout:
             told_now = json.loads(line)
-            marks.append((str(told_now.get("begins", "end")), peer.cpu(), time.monotonic()))
-            memory = max(memory, peers.memory(peer.pids()), key=lambda each: each[1])
+            marks.append((str(told_now.get("begins", "end")), {name: part.cpu() for name, part in peer.parts().items()}, time.monotonic()))
+            memory = max(memory, {name: peers.memory(part.pids()) for name, part in peer.parts().items()}, key=_proportional)
             result = told_now.get("result", result)
         if load.wait() or not result:
             raise SystemExit(f"the load against {peer.name} has failed")
     finally:
         load.terminate()
         load.wait()
-    costs = {name: (later[1] - cpu, later[2] - at) for (name, cpu, at), later in pairwise(marks)}
+    costs = {name: ({part: later[1][part] - spent for part, spent in cpu.items()}, later[2] - at) for (name, cpu, at), later in pairwise(marks)}
     for each in result["rounds"]:
-        cpu, wall = costs[each["name"]]
+        parts, wall = costs[each["name"]]
+        cpu = sum(parts.values())
         answered = sum(count for status, count in each["statuses"].items() if status.startswith("2"))
         samples = answered * PER_NODE * FIELDS
         each |= {
             "load_cpu": each["cpu"],
             "server_cpu": cpu,
+            "parts_cpu": parts,
             "server_wall": wall,
             "core_percent": 100 * cpu / wall,
             "samples_per_cpu_s": samples / cpu if cpu else 0,
         }
-    return {"name": peer.name, "rss_mib": memory[0], "pss_mib": memory[1], "opening_cpu": costs["opening"][0], **result}
+    held: dict[str, Any] = {"rss_mib": sum(each[0] for each in memory.values()), "pss_mib": _proportional(memory)}
+    held |= {"parts_mib": {name: each[1] for name, each in memory.items()}}
+    return {"name": peer.name, **held, "opening_cpu": sum(costs["opening"][0].values()), **result}
+
+
+def _proportional(memory: Mapping[str, tuple[float, float]]) -> float:
+    """MiB of all parts of a server."""
+    return sum(each[1] for each in memory.values())
+
+
+def _apart(parts: Mapping[str, float], form: str) -> str:
+    """What each part of a server has of a figure, where there are several."""
+    return f" ({', '.join(f'{name} {format(value, form)}' for name, value in parts.items())})" if len(parts) > 1 else ""
 
 
 def verdict(value: float, limit: float, *, most: bool = True) -> str:
@@ -96,6 +112,16 @@ def away(each: dict[str, Any]) -> int:
     return sum(count for status, count in each["statuses"].items() if not status.startswith("2"))
 
 
+def misses(found: dict[str, Any], *, bound: bool) -> int:
+    """Limits that a server missed. What was not taken, or not answered, is a miss also where no figure has a limit."""
+    paced = [each for each in found["rounds"] if each["name"].startswith("round")]
+    missed = sum(away(each) > 0 for each in paced) + (found["rounds"][-1].get("unanswered", 0) > 0) + (found["lost"] > 0)
+    if bound:
+        missed += sum((each["core_percent"] > core_limit(found)) + (each["p99_ms"] > ACK_LIMIT_MS) for each in paced)
+        missed += found["pss_mib"] > MEMORY_LIMIT_MIB
+    return missed
+
+
 def _round(each: dict[str, Any], *, limit: float, bound: bool) -> str:
     """A round in one line."""
     held = bound and each["name"].startswith("round")
@@ -104,7 +130,8 @@ def _round(each: dict[str, Any], *, limit: float, bound: bool) -> str:
     others = {status: count for status, count in each["statuses"].items() if not status.startswith("2")}
     waiting = each["waiting"] if each["waiting"] > MANY else 0
     parts = [
-        f"{each['name']:10} {each['server_cpu']:7.2f} CPU-s in {each['server_wall']:6.1f} s = {each['core_percent']:5.1f} % of a core {core}",
+        f"{each['name']:10} {each['server_cpu']:7.2f} CPU-s in {each['server_wall']:6.1f} s = {each['core_percent']:5.1f} % of a core {core}"
+        + _apart(each["parts_cpu"], ".2f"),
         f"{each['samples_per_cpu_s'] / 1e6:5.2f} M samples/CPU-s",
         f"ack p50 {each['p50_ms']:.0f} p99 {each['p99_ms']:.0f} {ack} max {each['max_ms']:.0f} ms",
         f"{each['answers']} answers" + (f", not taken: {others}" if others else "") + (f", {waiting} waited at its end" if waiting else ""),
@@ -121,7 +148,7 @@ def show(found: dict[str, Any], *, bound: bool) -> None:
         print(_round(each, limit=core_limit(found), bound=bound))
     memory = verdict(found["pss_mib"], MEMORY_LIMIT_MIB) if bound else ""
     lost = f"unanswered {found['rounds'][-1].get('unanswered', 0)}, lost connections {found['lost']}"
-    print(f"  memory: {found['rss_mib']:.0f} MiB resident, {found['pss_mib']:.0f} MiB PSS {memory}; {lost}", flush=True)
+    print(f"  memory: {found['rss_mib']:.0f} MiB resident, {found['pss_mib']:.0f} MiB PSS{_apart(found['parts_mib'], '.0f')} {memory}; {lost}", flush=True)
 
 
 def steady(found: dict[str, Any]) -> float:
@@ -182,9 +209,12 @@ def server(told: argparse.Namespace, folder: Path, held: ExitStack) -> list[dict
     before = peer.cpu()
     took = members.join_all(port, peer.tls, mark, join, told.nodes, folder / "tokens")
     print(f"{told.nodes} nodes joined in {took:.0f} s, {peer.cpu() - before:.1f} CPU-s of the server", flush=True)
-    found = measure(peer, told, min(told.connections[-1], told.nodes), told.rounds + 4, first=2)
-    show(found, bound=True)
-    return [found]
+    many, few = min(told.connections[-1], told.nodes), min(told.connections[0], told.nodes)
+    found = []
+    for connections, rounds, first in [(many, told.rounds + 4, 2), *([(few, told.rounds, 1)] if few < many else [])]:
+        found.append(measure(peer, told, connections, rounds, first=first))
+        show(found[-1], bound=not told.postgres)
+    return found
 
 
 def peer_of(told: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -200,9 +230,10 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("--cards", type=int, default=100_000, help="cards of the site; 100,000 are 12,500 nodes and 4 M series")
     found.add_argument("--period", type=float, default=10.0, help="seconds of a round")
     found.add_argument("--rounds", type=int, default=3, help="paced rounds of each server")
-    found.add_argument("--connections", type=int, nargs="+", default=[125, 1250, 12_500], help="of the listener alone; the last one is the server's, too")
+    found.add_argument("--connections", type=int, nargs="+", default=[125, 1250, 12_500], help="of the listener alone; the server has the last, then the first")
     found.add_argument("--peer-connections", type=int, default=125)
     found.add_argument("--saturate", type=float, default=0.0, metavar="SECONDS", help="before the paced rounds, as fast as it is taken")
+    found.add_argument("--silence", type=float, default=0.0, metavar="SECONDS", help="after the paced rounds nobody speaks for so long, then all at once")
     found.add_argument("--server", action="store_true", help="`muster server` instead of the listener alone")
     found.add_argument("--option", action="append", default=[], help="a further word of `muster server`")
     found.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="environment of `muster server`")
@@ -225,21 +256,17 @@ def main() -> int:
         ours = [] if told.no_ours else server(told, folder, held) if told.server else listeners(told, folder)
         held.close()
         theirs = None if told.no_peer else peer_of(told, folder)
-    missed = 0
+    missed, bound = 0, told.server and not told.postgres
     if theirs is not None:
         print()
         for each in ours:
             times = steady(each) / steady(theirs) if steady(theirs) else float("inf")
             each["times_peer"] = times
             tls = " TLS" if each["tls"] else ""
-            limits = f"{verdict(times, TIMES, most=False)} stretch {verdict(times, STRETCH, most=False)}" if told.server else ALONE
+            limits = f"{verdict(times, TIMES, most=False)} stretch {verdict(times, STRETCH, most=False)}" if bound else "" if told.server else ALONE
             print(f"{each['name']}, {each['connections']} connections{tls}: {times:.1f} times the samples per CPU-s of {theirs['name']}, steady {limits}")
-            missed += told.server and times < TIMES
-    for each in ours if told.server else ():
-        paced = [one for one in each["rounds"] if one["name"].startswith("round")]
-        missed += sum(one["core_percent"] > core_limit(each) or one["p99_ms"] > ACK_LIMIT_MS or away(one) > 0 for one in paced)
-        missed += each["pss_mib"] > MEMORY_LIMIT_MIB
-        missed += each["rounds"][-1].get("unanswered", 0) > 0 or each["lost"] > 0
+            missed += bound and times < TIMES
+    missed += sum(misses(each, bound=bound) for each in ours if told.server)
     told.results.parent.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "at": datetime.now(UTC).isoformat(timespec="seconds")}
     asked = {name: str(value) if isinstance(value, Path) else value for name, value in vars(told).items()}

@@ -151,6 +151,7 @@ class Load:
         self.tasks: set[asyncio.Task[None]] = set()
         self.statuses: Counter[int] = Counter()
         self.times: list[float] = []
+        self.last_times: list[float] = []
         self.rounds: list[dict[str, Any]] = []
         self.lost = 0
         self.outstanding = 0
@@ -284,24 +285,27 @@ class Load:
         await asyncio.sleep(max(0.0, began + self.told.period - time.monotonic()))
         self._end()
 
+    async def silent(self, seconds: float) -> None:
+        """Nobody says a word."""
+        self._mark("silence")
+        await asyncio.sleep(seconds)
+        self._end()
+
     def _mark(self, name: str) -> None:
         self.rounds.append({"name": name, "wall": time.monotonic(), "cpu": time.process_time()})
         print(json.dumps({"begins": name}), flush=True)
 
     def _end(self) -> None:
         last = self.rounds[-1]
-        times = np.array(self.times or [0.0]) * 1000
         last.update(
             wall=time.monotonic() - last["wall"],
             cpu=time.process_time() - last["cpu"],
             answers=len(self.times),
             statuses={str(status): count for status, count in sorted(self.statuses.items())},
             waiting=self.outstanding,
-            p50_ms=float(np.percentile(times, 50)),
-            p99_ms=float(np.percentile(times, 99)),
-            max_ms=float(times.max()),
+            **_delays(self.times),
         )
-        self.times, self.statuses = [], Counter()
+        self.last_times, self.times, self.statuses = self.times, [], Counter()
 
     async def drain(self) -> None:
         """Waits for the last answers; they belong to the last round."""
@@ -310,11 +314,17 @@ class Load:
         while self.outstanding and time.monotonic() < until:
             await asyncio.sleep(0.02)
         if self.times:
-            last["late_ms"] = max(self.times) * 1000
+            last.update(_delays([*self.last_times, *self.times]))
             last["answers"] += len(self.times)
             for status, count in self.statuses.items():
                 last["statuses"][str(status)] = last["statuses"].get(str(status), 0) + count
         last["unanswered"] = self.outstanding
+
+
+def _delays(seconds: list[float]) -> dict[str, float]:
+    """How long answers took, in ms."""
+    times = np.array(seconds or [0.0]) * 1000
+    return {"p50_ms": float(np.percentile(times, 50)), "p99_ms": float(np.percentile(times, 99)), "max_ms": float(times.max())}
 
 
 async def _run(told: argparse.Namespace) -> dict[str, Any]:
@@ -331,6 +341,10 @@ async def _run(told: argparse.Namespace) -> dict[str, Any]:
         await load.saturated(told.saturate)
     for number in range(1, told.rounds + 1):
         await load.paced(number)
+    if told.silence:
+        await load.silent(told.silence)
+        await load.first("return")
+        await load.paced(told.rounds + 1)
     print(json.dumps({"begins": "draining"}), flush=True)
     if load.rounds:
         await load.drain()
@@ -359,6 +373,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--first", type=int, default=0, metavar="N", help="rounds before them, as fast as they are taken: until nothing is news any more")
     found.add_argument("--abreast", type=int, default=64, help="requests at a time where nothing is paced")
     found.add_argument("--saturate", type=float, default=0.0, metavar="SECONDS", help="as fast as it is taken, for so long")
+    found.add_argument("--silence", type=float, default=0.0, metavar="SECONDS", help="nobody speaks after them for so long; then all at once, and a round more")
     found.add_argument("--connections", type=int, default=1250)
     found.add_argument("--tls", metavar="CA", help="PEM of the authority to trust; the name is localhost")
     found.add_argument("--tokens", type=Path, help="one line per node: reporter, access token, node name; else all are made up")

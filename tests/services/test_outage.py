@@ -57,6 +57,12 @@ def entries(side: Side) -> tuple[int, int]:
     return sum(row.superseded_at is None for row in rows), len(rows)
 
 
+def silent(side: Side) -> set[str]:
+    """Names of the nodes of which a source is silent."""
+    names = {node.id: node.name for node in side.store.reader.nodes()}
+    return {names[source.node] for source in side.store.reader.sources() if source.silent}
+
+
 @pytest.mark.parametrize("changing", [False, True])
 @pytest.mark.parametrize("server_away", [True, False])
 def test_what_waited_is_delivered_and_nobody_was_silent(side: Side, *, server_away: bool, changing: bool) -> None:
@@ -140,3 +146,29 @@ def test_a_finding_of_silence_ends_when_all_is_delivered_though_only_numbers_com
         side.inventory.tick(now + 1)
     assert [row.finding.about for row in side.store.reader.findings() if row.closed_at is None] == []
     side.store.close()
+
+
+def test_a_turn_that_is_broken_off_goes_on_and_who_speaks_meanwhile_is_not_silent(side: Side) -> None:
+    """A site that falls silent as one is looked at in small steps, so that reports come between."""
+    world = World(4)
+    now = T0
+    names = sorted(world.version)
+    for turn in range(1, 4):
+        now = T0 + turn * CADENCE
+        for node in names:
+            made = world.report(node, now, now)
+            assert made is not None
+            side.report(made, now)
+        side.inventory.tick(now + 1)
+    later = now + POLICY.stale_floor * 3
+    assert side.inventory.tick(later, lambda: True), "one part at a time"
+    spoke = next(name for name in names if name not in silent(side))
+    made = world.report(spoke, later + 1, later + 1)
+    assert made is not None
+    side.report(made, later + 1)
+    steps = 1
+    while side.inventory.tick(later + 2, lambda: True):
+        steps += 1
+    assert silent(side) == set(names) - {spoke}
+    assert steps > 1
+    assert not side.inventory.tick(later + 3, lambda: True)

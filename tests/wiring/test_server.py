@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from tests.interfaces.api.fleet import small
 
 from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, Unavailable
 from muster.interfaces.api.app import build
+from muster.services.folding import never
 from muster.services.inventory import Inventory
 from muster.spi.store import Batch
 from muster.store.files import FileConnections
@@ -221,11 +222,11 @@ class Troubled(Inventory):
     full = False
     ticks = 0
 
-    def tick(self, now: float) -> None:
+    def tick(self, now: float, enough: Callable[[], bool] = never) -> bool:
         type(self).ticks += 1
         if self.full:
             raise Unavailable("the disk is full", hint="make room")
-        super().tick(now)
+        return super().tick(now, enough)
 
 
 def wait(holds_: Any) -> None:
@@ -236,7 +237,7 @@ def wait(holds_: Any) -> None:
 
 
 def test_time_passes_and_trouble_is_told_and_ends(settings: ServerSettings) -> None:
-    with Server(settings.model_copy(update={"trim": 0.01}), build, keeper=Troubled) as server:
+    with capture_logs() as said, Server(settings.model_copy(update={"trim": 0.01}), build, keeper=Troubled) as server:
         wait(lambda: Troubled.ticks > 2)
         Troubled.full = True
         wait(lambda: ask(server, "/readyz")["status"] == 503)
@@ -244,13 +245,16 @@ def test_time_passes_and_trouble_is_told_and_ends(settings: ServerSettings) -> N
         Troubled.full = False
         wait(lambda: ask(server, "/readyz")["status"] == "ok")
         assert not server.broken
+    told = [(each["event"], each.get("problem", each.get("problem_was"))) for each in said if "time" in each["event"]]
+    assert told == [("time does not pass", "the disk is full"), ("time passes again", "the disk is full")]
 
 
 class Idle(Inventory):
     """A keeper whose ticks write nothing."""
 
-    def tick(self, now: float) -> None:
+    def tick(self, now: float, enough: Callable[[], bool] = never) -> bool:
         """Nothing has changed."""
+        return False
 
 
 def test_not_ready_until_a_write_went_through(settings: ServerSettings, monkeypatch: pytest.MonkeyPatch) -> None:

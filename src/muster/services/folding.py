@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +27,13 @@ from muster.spi.store import Heard, Loaded, RollWriter, Said
 from muster.wire.report import FactsDoc
 
 Names = set[tuple[str, str]]
+
+
+def never() -> bool:
+    """There is all the time that is needed."""
+    return False
+
+
 MOMENT = 0.001
 """Seconds after which a word is tried once more."""
 MOST_AT_ONCE = 32
@@ -58,6 +65,8 @@ class Folding:
         """Parts of which old words come in: since when, and until when nobody there is called silent, since more of them are on their way."""
         for part in self._steady:
             self._wake(part)
+        self._turn: dict[str, None] = {}
+        """Parts that were due when time last passed, and are still to be looked at."""
 
     def again(self, source: Source, numbers: known.Numbers, at: float, row: Heard) -> None:
         """A round that only moved numbers."""
@@ -128,25 +137,35 @@ class Folding:
             self._rested(part, now)
         return touched
 
-    def pass_time(self, now: float) -> None:
-        """Looks at the parts that are due, each once: what falls due at this very moment waits for the next."""
-        ready: dict[str, None] = {}
-        while self._heap and self._heap[0][0] <= now:
-            ready[heapq.heappop(self._heap)[1]] = None
-        for part in ready:
-            if part not in self._rest:
-                continue
-            if self._due(part) > now:
-                self._wake(part)
-                continue
-            self._behind.pop(part, None)
-            try:
-                region = self.regions.get(part)
-            except DamagedError:
-                continue  # told where damage is told; the other parts go on
-            roll = self._catch_up(Roll(regions={part: region}), now, now)
-            self._step(tick(roll, self._policy, now), set())
-            self._rested(part, now)
+    def pass_time(self, now: float, enough: Callable[[], bool] = never) -> bool:
+        """Looks at the parts that are due, each once: what falls due at this very moment waits for the next turn.
+
+        ``enough`` is asked after each part. True when it broke the turn off: the next call goes on with the parts that are left.
+        """
+        if not self._turn:
+            while self._heap and self._heap[0][0] <= now:
+                self._turn[heapq.heappop(self._heap)[1]] = None
+        while self._turn:
+            part = next(iter(self._turn))
+            del self._turn[part]
+            if part in self._rest and self._look(part, now) and enough():
+                break
+        return bool(self._turn)
+
+    def _look(self, part: str, now: float) -> bool:
+        """Lets time pass in a part. False when nothing is due there any more, or when it is damaged."""
+        if self._due(part) > now:
+            self._wake(part)
+            return False
+        self._behind.pop(part, None)
+        try:
+            region = self.regions.get(part)
+        except DamagedError:
+            return False  # told where damage is told; the other parts go on
+        roll = self._catch_up(Roll(regions={part: region}), now, now)
+        self._step(tick(roll, self._policy, now), set())
+        self._rested(part, now)
+        return True
 
     @property
     def parts(self) -> int:

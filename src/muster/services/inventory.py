@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ from muster.domain.model.policy import Policy
 from muster.domain.model.roll import FindingKind, Listing, NodeNames
 from muster.services.arrivals import Arrivals, refusal, told
 from muster.services.events import place_events
-from muster.services.folding import Folding, id_names, node_names
+from muster.services.folding import Folding, id_names, never, node_names
 from muster.services.journal import keep_act, keep_listing, listing, seen_at
 from muster.services.namesakes import Namesakes
 from muster.services.older import placed
@@ -152,15 +152,18 @@ class Inventory:
             names |= node_names(NodeNames(name=doc.node), self._policy) | {("node", doc.node)}
         return self._fold.roll(names) if names else self._fold.everything()
 
-    def tick(self, now: float) -> None:
-        """Lets time pass."""
+    def tick(self, now: float, enough: Callable[[], bool] = never) -> bool:
+        """Lets time pass. True when ``enough`` broke it off before all that is due was looked at: it goes on with the next call."""
         self._ready(now)
         listening = now >= self._listening
+        more = False
         with self._whole():
             if listening:
-                self._fold.pass_time(now)
-            self._namesakes.look(self._fold.sources, self._fold.standing, self._fold.gathered, now, ends=listening)
+                more = self._fold.pass_time(now, enough)
+            if not more:
+                self._namesakes.look(self._fold.sources, self._fold.standing, self._fold.gathered, now, ends=listening)
         self._commit(now)
+        return more
 
     def hold(self, until: float) -> None:
         """Holds nobody's silence against them before ``until``: we were deaf."""

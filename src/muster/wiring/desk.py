@@ -35,8 +35,8 @@ class Keeper(Protocol):
         Its answer is kept in the same commit, ``under`` the key of the request.
         """
 
-    def tick(self, now: float) -> None:
-        """Lets time pass: silences and settle times."""
+    def tick(self, now: float, enough: Callable[[], bool] = ...) -> bool:
+        """Lets time pass: silences and settle times. True when ``enough`` broke it off; the next call goes on."""
 
     def acknowledge(self, finding: str, by: str, reason: str, now: float) -> FindingRow:
         """Marks a finding as seen. Raises NotFound or Conflict."""

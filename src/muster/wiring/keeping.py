@@ -16,6 +16,8 @@ from muster.wire.report import ActDoc, AnswerDoc, ReportDoc
 from muster.wiring.desk import Keeper
 
 T = TypeVar("T")
+SLICE = 0.05
+"""Seconds in which the roll is kept from reports while time passes; where more parts are due than can be looked at in them, reports come between."""
 
 
 class Keeping:
@@ -68,10 +70,12 @@ class Keeping:
         """Marks a finding as seen."""
         return self._do("acknowledge", lambda keeper: keeper.acknowledge(finding, by, reason, now))
 
-    def tick(self, now: float) -> None:
-        """Lets time pass."""
-        if self.begun:
-            self._do("tick", lambda keeper: keeper.tick(now))
+    def tick(self, now: float) -> bool:
+        """Lets time pass, for a moment at most, so that reports need not wait. True when more is due: the next call goes on with it."""
+        if not self.begun:
+            return False
+        until = time.monotonic() + SLICE
+        return self._do("tick", lambda keeper: keeper.tick(now, lambda: time.monotonic() >= until))
 
     def hold(self, until: float) -> None:
         """Holds nobody's silence against them before ``until``."""

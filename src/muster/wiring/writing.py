@@ -29,7 +29,7 @@ from muster.wiring import authority, holds, listening
 from muster.wiring.adapters import adapters, known_vendors
 from muster.wiring.clock import OLDEST, SteadyClock
 from muster.wiring.desk import Keeper
-from muster.wiring.keeping import Keeping
+from muster.wiring.keeping import SLICE, Keeping
 from muster.wiring.settings import ServerSettings
 from muster.wiring.whole import whole
 from muster.wiring.written import Watched
@@ -88,9 +88,11 @@ class Writing:
 
     def __init__(self, settings: ServerSettings, clock: Callable[[], float] | None = None, keeper: MakeKeeper | None = None) -> None:
         self.settings = settings
-        self.steady = None if clock is not None else SteadyClock(wall_clock, time.monotonic)
-        self.clock: Callable[[], float] = clock or self.steady or wall_clock
-        self.told = self.steady.told if self.steady is not None else self.clock
+        self.steady: SteadyClock | None = None
+        if clock is None:
+            clock = self.steady = SteadyClock(wall_clock, time.monotonic)
+        self.clock = clock
+        self.told = self.steady.told if self.steady is not None else clock
         """The same time, for a process that is parted from this one."""
         self.keeping = Keeping()
         self.wrong: dict[str, str] = {}
@@ -211,24 +213,25 @@ class Writing:
 
     def _pass_time(self) -> None:
         trimmed = tidied = time.monotonic()
-        while not self._ending.wait(self.settings.tick):
+        pause = self.settings.tick
+        while not self._ending.wait(pause):
             mono = time.monotonic()
+            pause = self.settings.tick
             try:
                 self._hold_lease(mono)
                 now = self.clock()
                 self._hear_out(now)
-                self.keeping.tick(now)
+                if self.keeping.tick(now):
+                    pause = SLICE
                 if mono - trimmed >= self.settings.trim and self.keeping.begun:
                     trimmed = mono
                     self.keeping.alone(self._trim)
                 if mono - tidied >= TIDY:
                     tidied = mono
                     self._tidy()
-                self.wrong.pop("time", None)
+                self._well("time", "time passes again")
             except MusterError as error:
-                if "time" not in self.wrong:
-                    log.warning("time does not pass", problem=error.message, hint=error.hint)
-                self.wrong["time"] = error.message
+                self._ill("time", "time does not pass", error)
             if self.keeping.begun:
                 self.keeping.alone(self.writer.retry)
 
@@ -236,7 +239,9 @@ class Writing:
         """Who was sent away because the server was too busy is not silent. They come back within a while, and more of them while it is."""
         sent_away = self.sent_away()
         if sent_away == self._sent_away:
-            self.busy = self.busy if now < self._busy_until else ""
+            if self.busy and now >= self._busy_until:
+                log.info("all reports are taken in again")
+                self.busy = ""
             return
         self._sent_away, self._busy_until = sent_away, now + self.policy.stale_floor
         if not self.busy:
@@ -276,9 +281,20 @@ class Writing:
             try:
                 while self.keeping.begun and not self._ending.is_set() and self.store.seal(self.clock()):
                     self._ending.wait(0.05)
-                self.wrong.pop("minutes", None)
+                self._well("minutes", "minutes are packed again")
             except MusterError as error:
-                self.wrong["minutes"] = error.message
+                self._ill("minutes", "minutes are not packed", error)
+
+    def _ill(self, check: str, what: str, error: MusterError) -> None:
+        """Something is not well; the log says so once."""
+        if check not in self.wrong:
+            log.warning(what, problem=error.message, hint=error.hint)
+        self.wrong[check] = error.message
+
+    def _well(self, check: str, what: str) -> None:
+        """It is well; the log says so where it was not."""
+        if was := self.wrong.pop(check, ""):
+            log.info(what, problem_was=was)
 
     def _end_time(self) -> None:
         self._ending.set()
