@@ -11,26 +11,21 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.domain.decide import telling
+from tests.domain.decide.telling import T0, WITNESSES
 
 from muster.domain.decide.choose import choose, chosen, disputed
-from muster.domain.decide.merge import Merged, Roll, calm, merge, restore, roll, tick
+from muster.domain.decide.merge import Merged, Roll, calm, merge, restore, roll
 from muster.domain.model.attributes import Level
 from muster.domain.model.names import names
 from muster.domain.model.observation import Observation, Subject
 from muster.domain.model.policy import Policy
 from muster.domain.model.reading import Absent, Known, Reading, Why
-from muster.domain.model.roll import Act, ActKind, Again, Listing, NodeNames, Same, Voice, Witness, Word
-from muster.domain.model.source import Channel, Outcome, WitnessClass
+from muster.domain.model.roll import Act, ActKind, Listing, NodeNames, Word
+from muster.domain.model.source import Outcome
 
 POLICY = Policy(settle=100.0, late_listings=40, late_window=200.0)
-T0 = 1_700_000_000.0
-SOURCES = {
-    "driver": Witness(source="driver", channel=Channel.IN_BAND, witness=WitnessClass.DRIVER, cadence=60),
-    "twin": Witness(source="twin", channel=Channel.IN_BAND, witness=WitnessClass.DRIVER, cadence=60),
-    "bmc": Witness(source="bmc", channel=Channel.OUT_OF_BAND, witness=WitnessClass.BMC, cadence=120),
-    "bus": Witness(source="bus", channel=Channel.IN_BAND, witness=WitnessClass.PCI, cadence=300),
-    "cluster": Witness(source="cluster", channel=Channel.CLUSTER, witness=WitnessClass.CLUSTER, cadence=60),
-}
+SOURCES = {name: WITNESSES[name] for name in ("driver", "twin", "bmc", "bus", "cluster")}
 TOLD: dict[str, list[Any]] = {
     "product.name": ["Model M1", "M1", "M1", "Z9"],
     "firmware.version": ["1", "2"],
@@ -116,9 +111,9 @@ class Story:
             capture=self.dice.choice(("", f"c{order}")),
         )
 
-    def words(self, length: int) -> list[Listing | Act | Again | float]:
+    def words(self, length: int) -> list[telling.Step]:
         """Words and moments at which time passes."""
-        at, found, last = T0, list[Listing | Act | Again | float](), dict[str, Listing]()
+        at, found, last = T0, list[telling.Step](), dict[str, Listing]()
         for order in range(length):
             at += self.dice.choice((0, 0.5, 1, 3)) * self.pace if self.dice.random() >= self.wild else 400
             what = self.dice.random()
@@ -126,8 +121,7 @@ class Story:
                 card = {"serial": f"SN{self.dice.randrange(self.cards):05d}"}
                 found.append(Act(what=self.dice.choice((ActKind.STORE, ActKind.SET)), by="op", at=at, received_at=at, card=card, values={"numa.node": 7}))
             elif what < 0.15 and last:
-                same = tuple(Same(node=e.node, source=e.witness.source, since=e.at, at=max(e.at, at - 1)) for e in last.values())
-                found.append(Again(at=max(each.at for each in same), received_at=at, same=same))
+                found.append(telling.again([(each, max(each.at, at - 1)) for each in last.values()], at))
             elif what < 0.2:
                 found.append(at)
             else:
@@ -139,11 +133,7 @@ class Story:
 
 def played(seed: int, length: int = 30) -> list[Merged]:
     """What each step of a story gives."""
-    site, found = Roll(), list[Merged]()
-    for order, said in enumerate(Story(seed).words(length)):
-        found.append(tick(site, POLICY, said) if isinstance(said, float) else merge(site, said, order, POLICY, said.received_at))
-        site = found[-1].roll
-    return found
+    return telling.played(Story(seed).words(length), POLICY)
 
 
 def _exact(merged: Merged) -> dict[str, Any]:
@@ -225,22 +215,6 @@ def test_what_is_known_of_a_calm_part_is_what_a_survey_finds(seed: int) -> None:
                 assert mine.restless >= still.restless
 
 
-def _told(source: str, *cards: dict[str, str]) -> Listing:
-    observations = tuple(Observation(subject=Subject(level=Level.CARD, names=names(**each))) for each in cards)
-    return Listing(
-        node=NodeNames(name="n0"),
-        witness=SOURCES[source],
-        reporter=source,
-        incarnation="i",
-        sequence=1,
-        at=T0,
-        received_at=T0,
-        complete=True,
-        outcome=Outcome.DEVICES,
-        observations=observations,
-    )
-
-
 @pytest.mark.parametrize(
     ("bmc", "bus", "is_calm"),
     [
@@ -251,9 +225,9 @@ def _told(source: str, *cards: dict[str, str]) -> Listing:
     ids=["named", "views-of-one-card", "in-one-place"],
 )
 def test_a_part_is_calm_where_no_card_may_be_a_view_of_another(bmc: list[dict[str, str]], bus: list[dict[str, str]], *, is_calm: bool) -> None:
-    site = merge(Roll(), _told("bmc", *bmc), 0, POLICY, T0).roll
+    site = merge(Roll(), telling.listing("bmc", *bmc), 0, POLICY, T0).roll
     if bus:
-        site = merge(site, _told("bus", *bus), 1, POLICY, T0).roll
+        site = merge(site, telling.listing("bus", *bus), 1, POLICY, T0).roll
 
     assert (calm.survey(next(iter(site.regions.values())).site, POLICY) is not None) is is_calm
 
@@ -275,7 +249,7 @@ VOICES = st.lists(
 @settings(deadline=None)
 @given(VOICES, st.sampled_from(["firmware.version", "health.reported", "memory.total", "temperature.core", "power.draw"]))
 def test_the_short_answers_are_those_of_the_choice(said: list[tuple[str, Word]], key: str) -> None:
-    told = [Voice(node="n", source=each, channel=SOURCES[each].channel, witness=SOURCES[each].witness, promise=90.0, words={key: word}) for each, word in said]
+    told = telling.voices((each, {key: word}) for each, word in said)
     judged = {("n/bmc", "n/driver")}
     shown = choose(key, told, POLICY, T0, judged)
     word = chosen(key, told, POLICY, T0)

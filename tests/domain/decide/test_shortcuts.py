@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.domain.decide import telling
+from tests.domain.decide.telling import T0, WITNESSES
 
 from muster.domain.decide import fold
 from muster.domain.decide.choose import choose
 from muster.domain.decide.essence import essence
-from muster.domain.decide.merge import Merged, Roll, difference, findings, groups, merge, naming, nodes, parts, roll, sight, tick, values, words
+from muster.domain.decide.merge import Merged, difference, findings, groups, naming, nodes, parts, roll, sight, values, words
 from muster.domain.decide.merge.news import differ
 from muster.domain.decide.merge.record import source_record
 from muster.domain.decide.merge.state import Card, Piece, Shelf, Sighting, Site, Told, Use
@@ -25,20 +27,13 @@ from muster.domain.model.names import NameKind, canonical, names, names_nothing
 from muster.domain.model.observation import Observation, Role, Subject
 from muster.domain.model.policy import Policy
 from muster.domain.model.reading import Absent, Known, Reading, Why
-from muster.domain.model.roll import Act, ActKind, Again, CardRecord, Change, Happening, Listing, NodeNames, Presence, Rung, Same, Voice, Witness, Word
-from muster.domain.model.source import Channel, Outcome, WitnessClass
+from muster.domain.model.roll import Act, ActKind, CardRecord, Change, Happening, Listing, NodeNames, Presence, Rung, Voice, Word
+from muster.domain.model.source import Outcome
 from muster.wire.mapping import fit, to_observations, to_reading
 from muster.wire.report import ListingDoc, ObservationDoc
 
 POLICY = Policy(settle=100.0, late_listings=20, late_window=200.0)
-T0 = 1_700_000_000.0
-SOURCES = {
-    "driver": Witness(source="driver", channel=Channel.IN_BAND, witness=WitnessClass.DRIVER, cadence=60),
-    "exporter": Witness(source="exporter", channel=Channel.IN_BAND, witness=WitnessClass.EXPORTER, cadence=30),
-    "bmc": Witness(source="bmc", channel=Channel.OUT_OF_BAND, witness=WitnessClass.BMC, cadence=120),
-    "bus": Witness(source="bus", channel=Channel.IN_BAND, witness=WitnessClass.PCI, cadence=300),
-    "cluster": Witness(source="cluster", channel=Channel.CLUSTER, witness=WitnessClass.CLUSTER, cadence=60),
-}
+SOURCES = {name: WITNESSES[name] for name in ("driver", "exporter", "bmc", "bus", "cluster")}
 TOLD: dict[str, list[Any]] = {
     "product.name": ["Model M1", "M1", "M 2"],
     "firmware.version": ["1", "2"],
@@ -105,10 +100,10 @@ def listing(dice: random.Random, at: float, order: int) -> Listing:
     )
 
 
-def history(seed: int, length: int) -> list[Listing | Act | Again | float]:
+def history(seed: int, length: int) -> list[telling.Step]:
     """Words and moments at which time passes."""
     dice, at = random.Random(seed), T0
-    found: list[Listing | Act | Again | float] = []
+    found: list[telling.Step] = []
     last: dict[str, Listing] = {}
     for order in range(length):
         at += dice.choice((1, 10, 35, 130))
@@ -120,8 +115,7 @@ def history(seed: int, length: int) -> list[Listing | Act | Again | float]:
                 Act(what=kind, by="op", at=at, received_at=at, card=card, other=other, values={"firmware.version": "1"} if kind is ActKind.SET else {})
             )
         elif what < 0.12 and last:
-            same = tuple(Same(node=each.node, source=each.witness.source, since=each.at, at=min(at, each.at + 20)) for each in last.values())
-            found.append(Again(at=max(each.at for each in same), received_at=at, same=same))
+            found.append(telling.again([(each, min(at, each.at + 20)) for each in last.values()], at))
         elif what < 0.2:
             found.append(at)
         else:
@@ -133,12 +127,7 @@ def history(seed: int, length: int) -> list[Listing | Act | Again | float]:
 
 def played(seed: int, length: int = 25) -> list[Merged]:
     """What each step of a history gives."""
-    site, found = Roll(), []
-    for order, said in enumerate(history(seed, length)):
-        merged = tick(site, POLICY, said) if isinstance(said, float) else merge(site, said, order, POLICY, said.received_at)
-        site = merged.roll
-        found.append(merged)
-    return found
+    return telling.played(history(seed, length), POLICY)
 
 
 def _plain_hear(told: dict[str, Word], readings: Mapping[str, Reading], at: float, capture: str, _made: dict[Any, Word]) -> None:
@@ -217,10 +206,7 @@ SAID = st.dictionaries(KEYS, WORDS, max_size=5)
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(SOURCES)), SAID, min_size=2, max_size=3))
 def test_where_all_say_the_same_nobody_dissents(said: dict[str, dict[str, Word]]) -> None:
-    told = [
-        Voice(node="n", source=source, channel=SOURCES[source].channel, witness=SOURCES[source].witness, promise=90.0, words=each)
-        for source, each in said.items()
-    ]
+    told = telling.voices(said.items())
     left_out = set(_told_twice(told, POLICY)) - set(values.at_odds(told, POLICY))
 
     for key in left_out:

@@ -14,7 +14,7 @@ from muster.domain.decide.merge.match import Moment, Point, match
 from muster.domain.decide.merge.nodes import resolve
 from muster.domain.decide.merge.parts import hear, partitions
 from muster.domain.decide.merge.record import aside, counted, rung
-from muster.domain.decide.merge.sight import conflicts, contest, deny, displace, settle, sight
+from muster.domain.decide.merge.sight import JUST_AFTER, conflicts, contest, deny, displace, settle, sight
 from muster.domain.decide.merge.state import STRONG, Card, Node, Place, Site, Speaker, rank
 from muster.domain.decide.merge.values import dissent, take
 from muster.domain.model.names import NameKind
@@ -22,8 +22,6 @@ from muster.domain.model.policy import Policy
 from muster.domain.model.roll import Act, Again, Happening, Listing, Rung
 from muster.domain.model.source import Channel, Outcome
 
-JUST_AFTER = 0.001
-"""Seconds after a promise ran out at which it is looked at: at the moment itself it still holds."""
 _WORSE = frozenset(
     {Outcome.DRIVER_UNUSABLE, Outcome.NOT_PERMITTED, Outcome.TIMED_OUT, Outcome.UNREACHABLE, Outcome.UNREADABLE, Outcome.PARTIAL, Outcome.TOOL_MISSING}
 )
@@ -55,6 +53,10 @@ def _listing(site: Site, said: Listing, node: Node, moment: Moment, policy: Poli
     speaker = _speaker(site, place, said, policy)
     if speaker.removed:
         return
+    if speaker.word_at > moment.at:  # what it said since is folded away: what it measured then is kept, and no more
+        then = site.copy()
+        _bind(then, said, groups(said.observations, place, then, speaker, policy), moment, policy)
+        return
     hear_out(speaker, said, moment, policy)
     if said.standing_by:
         return
@@ -82,20 +84,19 @@ def _bind(site: Site, said: Listing, found: list[Group], moment: Moment, policy:
     rows = Counter(card.id for _, card in matched)
     moment.alone = frozenset(card for card, count in rows.items() if count == 1)
     for group, card in matched:
-        if not _since_elsewhere(site, card, group.place, moment.at):
-            contest(site, card, group.place, moment)
-            sight(site, card, group, moment)
-        partitions(site, card, group, moment, said.capture, policy, complete=said.complete)
-        take(site, card, group, moment, said.capture, policy)
+        contest(site, card, group.place, moment)
+        sight(site, card, group, moment)
+        told = card.copy() if _known_later(site, card, group.place, moment.at) else card
+        partitions(site, told, group, moment, said.capture, policy, complete=said.complete)
+        take(site, told, group, moment, said.capture, policy)
+        card.voices[group.place] = told.voices[group.place]
         bound.add(card.id)
     return bound
 
 
-def _since_elsewhere(site: Site, card: Card, place: Place, at: float) -> bool:
-    """True when another node is known to have seen the card after ``at``: a word older than all that is kept does not bring it back."""
-    return place not in card.claims and any(
-        other[0] != place[0] and claim.at > at and claim.denied_at is None and site.hardware(other) for other, claim in card.claims.items()
-    )
+def _known_later(site: Site, card: Card, place: Place, at: float) -> bool:
+    """True when it is known what became of the card after ``at``, of a word that is older than all that is kept: what it is like now stands."""
+    return card.presence_at > at + JUST_AFTER or any(other[0] != place[0] and claim.at > at and site.hardware(other) for other, claim in card.claims.items())
 
 
 def _speaker(site: Site, place: Place, said: Listing, policy: Policy) -> Speaker:
@@ -143,8 +144,9 @@ def _claim(site: Site, found: list[Group], place: Place, moment: Moment, policy:
                 if value in group.board:
                     continue
                 nodes = site.claimed.setdefault((kind.value, value), {})
-                nodes[place[0]] = (moment.at, site.promise(place))
-                live = [n for n, (at, promise) in nodes.items() if moment.at - at <= promise]
+                if place[0] not in nodes or nodes[place[0]][0] <= moment.at:
+                    nodes[place[0]] = (moment.at, site.promise(place))
+                live = [n for n, (at, promise) in nodes.items() if at <= moment.at <= at + promise]
                 if len(live) >= policy.placeholder_nodes:
                     site.shared.add((kind, value))
                     _break(site, kind, value, moment)

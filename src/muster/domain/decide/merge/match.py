@@ -273,7 +273,7 @@ def standing(site: Site, node: str, *, slot: str = "", address: str = "") -> lis
     best: tuple[Turn, Card] | None = None
     for card in site.cards.values():
         for place, claim in card.claims.items():
-            if place[0] != node or claim.void:
+            if place[0] != node or claim.void or claim.placed_n > site.n:
                 continue
             if ((slot and claim.slot == slot) or (address and address in claim.addresses)) and site.hardware(place) and not _left(site, card, node):
                 arrived = _arrival(card, node, slot, address)
@@ -286,7 +286,7 @@ def _left(site: Site, card: Card, node: str) -> bool:
     """True when another node began to see the card after this one last did: what stands here without a name is not it."""
     here = [c.n for p, c in card.claims.items() if p[0] == node]
     return bool(here) and any(
-        p[0] != node and c.denied_at is None and not c.void and site.hardware(p) and c.first_n > max(here) for p, c in card.claims.items()
+        p[0] != node and c.denied_at is None and not c.void and site.hardware(p) and max(here) < c.first_n <= site.n for p, c in card.claims.items()
     )
 
 

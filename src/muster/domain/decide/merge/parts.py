@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
 
 from muster.domain.decide.fold import WHOLE, Part, form, nothing
 from muster.domain.decide.merge.groups import Group
@@ -17,6 +18,44 @@ from muster.domain.model.reading import Known, Reading
 from muster.domain.model.roll import Happening, Word
 
 _STRONG_PART = (NameKind.VENDOR_UUID, NameKind.PCI_ADDRESS, NameKind.SERIAL)
+_UUID, _ADDRESS, _INSTANCE, _COMPUTE = (kind.value for kind in (NameKind.VENDOR_UUID, NameKind.PCI_ADDRESS, NameKind.GPU_INSTANCE, NameKind.COMPUTE_INSTANCE))
+_Key = tuple[object, ...]
+
+
+class _Free:
+    """Pieces that no part of the listing was found to be yet, by what they can be found by: work for each part does not grow with how many there are."""
+
+    __slots__ = ("_by", "_taken")
+
+    def __init__(self, told: Iterable[tuple[_Key, tuple[int, Piece]]]) -> None:
+        self._by: dict[_Key, deque[tuple[int, Piece]]] = defaultdict(deque)
+        self._taken: set[str] = set()
+        for key, each in told:
+            self._by[key].append(each)
+
+    def take(self, piece: Piece) -> None:
+        """The piece is found: it is no other part, too."""
+        self._taken.add(piece.id)
+
+    def first(self, *keys: _Key) -> Piece | None:
+        """The first piece that is found by one of these."""
+        found: tuple[int, Piece] | None = None
+        for key in keys:
+            queue = self._by.get(key)
+            while queue and queue[0][1].id in self._taken:
+                queue.popleft()
+            if queue and (found is None or queue[0][0] < found[0]):
+                found = queue[0]
+        return found[1] if found else None
+
+
+def _strong(kind: str, ids: Mapping[str, tuple[str, ...]]) -> list[_Key]:
+    return [(kind, value) for value in ids.get(kind, ())]
+
+
+def _unlike(kind: str, ids: Mapping[str, tuple[str, ...]]) -> tuple[bool, ...]:
+    """Whether pieces that have a name of this kind may be meant by ids that none of them shares: only where these have none."""
+    return (False,) if ids.get(kind) else (False, True)
 
 
 def part_ids(part: Part, policy: Policy) -> dict[str, tuple[str, ...]]:
@@ -30,36 +69,40 @@ def part_ids(part: Part, policy: Policy) -> dict[str, tuple[str, ...]]:
 
 def devices(card: Card, group: Group, moment: Moment, capture: str, policy: Policy) -> None:
     """Takes the group's devices as words on the card's."""
-    seen: set[str] = set()
+    if not group.folded.devices:
+        return
+    free, known = _Free(_device_keys(card.devices)), {device.id for device in card.devices}
     for part in group.folded.devices:
         ids = part_ids(part, policy)
-        piece = _device(card, ids, part.ordinal, seen)
-        seen.add(piece.id)
+        piece = _device(card, ids, part.ordinal, free, known)
+        free.take(piece)
         piece.ids = {**piece.ids, **ids}
         hear(piece.voices.setdefault(group.place, {}), part.readings, moment, capture)
         moment.measured(piece, group.place, part.readings)
 
 
-def _device(card: Card, ids: dict[str, tuple[str, ...]], ordinal: int, seen: set[str]) -> Piece:
-    free = [d for d in card.devices if d.id not in seen]
+def _device_keys(pieces: Sequence[Piece]) -> Iterable[tuple[_Key, tuple[int, Piece]]]:
+    for each in enumerate(pieces):
+        ids = each[1].ids
+        for kind in _STRONG_PART:
+            for key in _strong(kind.value, ids):
+                yield key, each
+        yield (each[1].ordinal, bool(ids.get(_UUID)), bool(ids.get(_ADDRESS))), each
+
+
+def _device(card: Card, ids: dict[str, tuple[str, ...]], ordinal: int, free: _Free, known: set[str]) -> Piece:
+    """The device by a strong name, else the one at this place whose names are not others."""
     for kind in _STRONG_PART:
-        for each in free:
-            if set(each.ids.get(kind.value, ())) & set(ids.get(kind.value, ())):
-                return each
-    for each in free:
-        if each.ordinal == ordinal and not _other(each, ids):
-            return each
+        if (found := free.first(*_strong(kind.value, ids))) is not None:
+            return found
+    if (found := free.first(*((ordinal, uuid, address) for uuid in _unlike(_UUID, ids) for address in _unlike(_ADDRESS, ids)))) is not None:
+        return found
     made = Piece(id=f"{card.id}.d{ordinal}", level=Level.DEVICE, ordinal=ordinal)
-    while any(d.id == made.id for d in card.devices):
+    while made.id in known:
         made.id += "x"
+    known.add(made.id)
     card.devices.append(made)
     return made
-
-
-def _other(piece: Piece, ids: dict[str, tuple[str, ...]]) -> bool:
-    return any(
-        piece.ids.get(k.value) and ids.get(k.value) and not set(piece.ids[k.value]) & set(ids[k.value]) for k in (NameKind.VENDOR_UUID, NameKind.PCI_ADDRESS)
-    )
 
 
 def device_of(card: Card, group: Group) -> Piece | None:
@@ -89,9 +132,11 @@ def partitions(site: Site, card: Card, group: Group, moment: Moment, capture: st
     before = _cut(card)
     known = card.cut_by is not None
     kept: list[Piece] = []
+    free = _Free(_partition_keys(card.partitions, group.place))
     for part in told:
         ids = part_ids(part, policy)
-        piece = _partition(card, ids, part, group.place, {p.id for p in kept}, moment)
+        piece = _partition(card, ids, part, free, moment)
+        free.take(piece)
         piece.ids, piece.ordinal = {**piece.ids, **ids}, part.ordinal
         piece.under = f"{card.id}.d{part.under}" if part.under is not None and card.devices else ""
         hear(piece.voices.setdefault(group.place, {}), part.readings, moment, capture)
@@ -99,7 +144,8 @@ def partitions(site: Site, card: Card, group: Group, moment: Moment, capture: st
         kept.append(piece)
     whole = states and mode in WHOLE
     if not complete and not whole:
-        kept.extend(p for p in card.partitions if all(p.id != k.id for k in kept))
+        told_ids = {p.id for p in kept}
+        kept.extend(p for p in card.partitions if p.id not in told_ids)
     card.partitions = [] if whole else kept
     stated = card.cut_stated
     card.cut_by, card.cut_stated, card.cut_mode = group.place, states or stated, mode if mode is not None else card.cut_mode
@@ -151,34 +197,41 @@ def _may_speak(site: Site, card: Card, place: Place, now: float, policy: Policy,
 
 
 def _overhear(card: Card, told: Sequence[Part], place: Place, moment: Moment, capture: str, policy: Policy) -> None:
+    free = _Free(_partition_keys(card.partitions, place))
     for part in told:
-        ids = part_ids(part, policy)
-        found = _same(card.partitions, ids)
+        found = _same(free, part_ids(part, policy))
         if found is not None:
             hear(found.voices.setdefault(place, {}), part.readings, moment, capture)
             moment.measured(found, place, part.readings)
 
 
-def _same(pieces: Sequence[Piece], ids: dict[str, tuple[str, ...]]) -> Piece | None:
-    uuid, instance, compute = (kind.value for kind in (NameKind.VENDOR_UUID, NameKind.GPU_INSTANCE, NameKind.COMPUTE_INSTANCE))
-    for piece in pieces:
-        if set(piece.ids.get(uuid, ())) & set(ids.get(uuid, ())):
-            return piece
-    for piece in pieces:
-        both = bool(piece.ids.get(uuid)) and bool(ids.get(uuid))
-        if piece.ids.get(instance) and piece.ids.get(instance) == ids.get(instance) and piece.ids.get(compute) == ids.get(compute) and not both:
-            return piece
-    return None
+def _partition_keys(pieces: Sequence[Piece], place: Place) -> Iterable[tuple[_Key, tuple[int, Piece]]]:
+    for each in enumerate(pieces):
+        ids, named = each[1].ids, bool(each[1].ids.get(_UUID))
+        for key in _strong(_UUID, ids):
+            yield key, each
+        if ids.get(_INSTANCE):
+            yield (_INSTANCE, ids[_INSTANCE], ids.get(_COMPUTE), named), each
+        if ids.get(_ADDRESS):
+            yield (_ADDRESS, ids[_ADDRESS], named), each
+        if not ids and place in each[1].voices:
+            yield (each[1].ordinal,), each
 
 
-def _partition(card: Card, ids: dict[str, tuple[str, ...]], part: Part, place: Place, taken: set[str], moment: Moment) -> Piece:
-    free = [p for p in card.partitions if p.id not in taken]
+def _same(free: _Free, ids: dict[str, tuple[str, ...]]) -> Piece | None:
+    """The partition of this UUID, else of these instances where not both have a UUID."""
+    found = free.first(*_strong(_UUID, ids))
+    if found is None and ids.get(_INSTANCE):
+        found = free.first(*((_INSTANCE, ids[_INSTANCE], ids.get(_COMPUTE), named) for named in _unlike(_UUID, ids)))
+    return found
+
+
+def _partition(card: Card, ids: dict[str, tuple[str, ...]], part: Part, free: _Free, moment: Moment) -> Piece:
     found = _same(free, ids)
-    if found is None:
-        address = NameKind.PCI_ADDRESS.value
-        found = next((p for p in free if ids.get(address) and p.ids.get(address) == ids[address] and not _other(p, ids)), None)
+    if found is None and ids.get(_ADDRESS):
+        found = free.first(*((_ADDRESS, ids[_ADDRESS], named) for named in _unlike(_UUID, ids)))
     if found is None and not ids:
-        found = next((p for p in free if p.ordinal == part.ordinal and place in p.voices and not p.ids), None)
+        found = free.first((part.ordinal,))
     if found is not None and profile(found) in ("", _profile_of(part)):
         return found
     seed = sorted(f"{k}={v}" for k, v in ids.items()) or [f"#{part.ordinal}"]

@@ -28,6 +28,8 @@ from muster.domain.model.roll import Act, Again, CardRecord, Finding, Listing
 
 CHECKPOINT = 24
 """Words between two checkpoints of a part."""
+MOST = 4
+"""So many times the words that are kept for late ones may wait for those that a reporter still has to deliver."""
 
 
 def merge(roll: Roll, said: Listing | Act | Again, order: int, policy: Policy, now: float, ahead: Ahead = NOBODY) -> Merged:
@@ -45,7 +47,7 @@ def merge(roll: Roll, said: Listing | Act | Again, order: int, policy: Policy, n
     else:
         region, points, step = _append(region, entry, policy, now, ahead)
     moved = len(before) > 1 or (step is None and (late or len(region.site.gone) != len(old.gone) or region.site.cards.keys() != old.cards.keys()))
-    region, folded = _compact(region, policy, now)
+    region, folded = _compact(region, policy, now, entry.at if now - entry.at > policy.timely else now)
     united = tuple(i for i in found if i != region.id)
     index = reindex(roll.index, region, names, united)
     known = before[0].records if len(before) == 1 else None
@@ -195,6 +197,7 @@ def _fold(
         if number % CHECKPOINT == 0:
             checkpoints.append((number, site.copy()))
     site = site if own else site.copy()
+    site.n = max(site.n, start[1].n)
     _rebind(site, points)
     return site, points, checkpoints
 
@@ -208,11 +211,14 @@ def _rebind(site: Site, points: Sequence[Point]) -> None:
         point.owner = site.cards.get(point.owner.id) or parts.get(point.owner.id) or point.owner
 
 
-def _compact(region: Region, policy: Policy, now: float) -> tuple[Region, tuple[int, ...]]:
-    """Folds what is older than the late window into the base, at a checkpoint, while enough words stay."""
+def _compact(region: Region, policy: Policy, now: float, told: float) -> tuple[Region, tuple[int, ...]]:
+    """Folds what is older than the late window, and than what is being ``told``, into the base, at a checkpoint, while enough words stay."""
     if len(region.journal) <= policy.late_listings:
         return region, ()
-    good = [c for c in region.checkpoints if len(region.journal) - c[0] >= policy.late_listings // 2 and region.journal[c[0] - 1].at < now - policy.late_window]
+    until = now - policy.late_window
+    if len(region.journal) <= MOST * policy.late_listings:
+        until = min(until, told)
+    good = [c for c in region.checkpoints if len(region.journal) - c[0] >= policy.late_listings // 2 and region.journal[c[0] - 1].at < until]
     if not good:
         return region, ()
     count, base = good[-1]

@@ -12,6 +12,8 @@ from muster.domain.model.policy import Policy
 from muster.domain.model.roll import Happening, Presence
 
 _CHANGING = (NameKind.VENDOR_UUID, NameKind.SERIAL)
+JUST_AFTER = 0.001
+"""Seconds after a promise ran out at which it is looked at: at the moment itself it still holds."""
 
 
 def contest(site: Site, card: Card, place: Place, moment: Moment) -> None:
@@ -25,7 +27,7 @@ def contest(site: Site, card: Card, place: Place, moment: Moment) -> None:
     if not mine:
         return
     last = max(claim.n for claim in mine)
-    others = {p[0] for p, claim in card.claims.items() if p[0] != node and site.sees(p, claim, moment.at) and claim.first_n > last}
+    others = {p[0] for p, claim in card.claims.items() if p[0] != node and site.sees(p, claim, moment.at) and last < claim.first_n <= moment.n}
     for other in sorted(others):
         split(site, card, other, moment.at, moment.learnt)
         card.node = node
@@ -36,6 +38,8 @@ def sight(site: Site, card: Card, group: Group, moment: Moment) -> None:
     place = group.place
     claim = card.claims.get(place)
     fresh = claim is None or claim.denied_at is not None
+    if moment.at < card.created_at and site.hardware(place):
+        _earlier(card, place, moment)
     ids = {kind.value: tuple(group.printed[kind, form] for form in forms) for kind, forms in group.ids.items()}
     if claim is None:
         claim = Sighting(ids=ids, first_at=moment.at, first_n=moment.n, at=moment.at, n=moment.n)
@@ -54,8 +58,25 @@ def sight(site: Site, card: Card, group: Group, moment: Moment) -> None:
     claim.void = claim.expired = False
     card.roles[place] = group.role
     if place in card.lost_at:
-        del card.lost_at[place]
+        _back(card, place, moment)
+
+
+def _earlier(card: Card, place: Place, moment: Moment) -> None:
+    """Dates a record back to a word that is older than all that was known of it."""
+    card.created_at, card.created_n = moment.at, moment.n
+    if card.installed:
+        card.history = [entry for entry in card.history if entry.kind is not Happening.INSTALLED]
+        card.note(Happening.INSTALLED, moment.at, moment.learnt, node=place[0])
+        card.history.sort(key=lambda entry: entry.at)
+
+
+def _back(card: Card, place: Place, moment: Moment) -> None:
+    """The source is heard again; of one that is found to have spoken on nothing was lost."""
+    lost = card.lost_at.pop(place)
+    if lost <= moment.at:
         card.note(Happening.SOURCE_BACK, moment.at, moment.learnt, source=place[1])
+    elif lost not in card.lost_at.values():
+        card.history = [entry for entry in card.history if entry.kind is not Happening.SOURCE_LOST or entry.at != lost]
 
 
 def _replace(card: Card, claim: Sighting, group: Group, moment: Moment) -> None:
@@ -122,7 +143,7 @@ def displace(site: Site, node: str) -> None:
             continue
         for card, claim in those:
             arrivals = [other.placed_n for each, other in those if each is not card and other.denied_at is None]
-            if any(n > claim.n for n in arrivals):
+            if any(claim.n < n <= site.n for n in arrivals):
                 claim.void = True
 
 
@@ -157,8 +178,10 @@ def taken(site: Site, card: Card, now: float) -> bool:
 
 
 def settle(site: Site, card: Card, at: float, learnt: float) -> None:
-    """Place and presence of one card at ``at``, with the history entries that follow."""
+    """Place and presence of one card at ``at``, with the history entries that follow. What it is known to have become later stands."""
     _place(site, card, at, learnt)
+    if card.presence_at > at + JUST_AFTER:
+        return
     seen = site.seen(card, at)
     if card.shelf is not None:
         _shelved(site, card, at, learnt, seen=seen)
@@ -168,6 +191,8 @@ def settle(site: Site, card: Card, at: float, learnt: float) -> None:
         _seen(card, at, learnt)
         return
     confirmed = any(c.confirmed_at is not None for p, c in card.claims.items() if p[0] == card.node and site.hardware(p))
+    if card.presence is Presence.REMOVED:
+        _forget(site, card)
     if card.presence is Presence.REMOVED or (card.presence is Presence.MISSING and not taken(site, card, at)):
         return
     if confirmed and card.installed:
@@ -179,6 +204,15 @@ def settle(site: Site, card: Card, at: float, learnt: float) -> None:
             card.claims.clear()
         return
     card.became(Presence.UNKNOWN, at)
+
+
+def _forget(site: Site, card: Card) -> None:
+    """Lets go of what was told of a removed card out of its turn: it is nowhere."""
+    told = [place for place in card.claims if site.hardware(place)]
+    for place in told:
+        del card.claims[place]
+    if told:
+        card.node = None
 
 
 def _seen(card: Card, at: float, learnt: float) -> None:
@@ -216,13 +250,14 @@ def _place(site: Site, card: Card, at: float, learnt: float) -> None:
     if len({p[0] for p in card.claims}) == 1 and any(not claim.void and site.hardware(p) for p, claim in card.claims.items()):
         card.node = next(iter(card.claims))[0]
         return
-    told = [(claim.n, p[0]) for p, claim in card.claims.items() if site.hardware(p) and not claim.void]
+    begun = {p for p, claim in card.claims.items() if claim.first_n <= site.n}
+    told = [(claim.n, p[0]) for p, claim in card.claims.items() if site.hardware(p) and not claim.void and p in begun]
     if not told:
         if card.node is None:
             card.node = next((p[0] for p, _ in sorted(card.claims.items(), key=lambda pc: pc[1].n, reverse=True)), None) if not card.installed else None
         return
     newest = max(told)[1]
-    olds = {p[0] for p, _ in card.claims.items() if p[0] != newest and site.hardware(p)}
+    olds = {p[0] for p in begun if p[0] != newest and site.hardware(p)}
     for old in sorted(olds):
         claims = {p: c for p, c in card.claims.items() if p[0] == old and site.hardware(p)}
         if any(site.fresh(p, c, at) for p, c in claims.items()):
