@@ -26,11 +26,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import peers
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "src"))
 PER_NODE = 8
 MODELS, TOTALS = ("Acme X1 80GB", "Acme X2 141GB", "Beta F 48GB", "Beta G 24GB"), (80, 141, 48, 24)
-P99_MS, SUMMARY_MS = 20.0, 20.0
+P99_MS, SUMMARY_MS, EXPORT_MIB = 20.0, 20.0, 64.0
 GAUGES = (
     "memory.used", "memory.free", "power.draw", "power.limit", "temperature.core", "temperature.memory", "utilization.core", "utilization.memory_bandwidth",
     "clock.core", "clock.memory", "fan.speed", "pci.link.generation", "pci.link.width", "errors.memory.corrected", "energy.total",
@@ -202,13 +204,14 @@ def serve(path: str, port: int) -> None:
     from muster.domain.model.policy import Policy
     from muster.interfaces.api.app import build
     from muster.store import open_store
+    from muster.wiring import apart
     from muster.wiring.adapters import adapters
     from muster.wiring.desk import Desk
 
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(apart.SWITCH)
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)  # both as the server does
+    gc.set_threshold(*apart.SWEEP)
     store = open_store(Path(path))
     nobody: Any = None
     desk = Desk(reader=store.reader, keeper=nobody, policy=Policy(), clock=time.time, adapters=tuple(adapters()), version="bench", numbers=store.numbers)
@@ -302,12 +305,6 @@ def rss(pid: int, peak: bool = False) -> float:
     return next(int(line.split()[1]) / 1024 for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith(wanted))
 
 
-def cpu(pid: int) -> float:
-    """Seconds of processor time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def fetch(port: int, path: str) -> tuple[float, int]:
     """Seconds and bytes of one answer, read and thrown away."""
     began, size = time.perf_counter(), 0
@@ -315,6 +312,15 @@ def fetch(port: int, path: str) -> tuple[float, int]:
         while part := answer.read(1 << 20):
             size += len(part)
     return time.perf_counter() - began, size
+
+
+def export(port: int, pid: int, form: str, missed: list[str]) -> None:
+    """All cards as lines: what it costs, and what the server needs for it beside what it had."""
+    stood, began = rss(pid), peers.seconds([pid])
+    Path(f"/proc/{pid}/clear_refs").write_text("5")  # its peak is that of the export
+    took, size = fetch(port, f"/api/v1/cards?format={form}")
+    print(f"export {form:6}  {took:6.1f} s, {peers.seconds([pid]) - began:.1f} s of processor   {size / 2**20:7.0f} MiB")
+    _hold(missed, f"memory for an export as {form}, bounded", rss(pid, peak=True) - stood, EXPORT_MIB, "MiB")
 
 
 def _wait(port: int) -> float:
@@ -339,9 +345,9 @@ def measure(path: Path, cards: int, rate: float, seconds: float) -> int:
         print(f"first answer, {cards:,} cards read into columns: {_wait(port):.1f} s, server {rss(server.pid):.0f} MiB (peak {rss(server.pid, peak=True):.0f})")
         mix = kinds(cards, random.Random(3))
         asyncio.run(load(port, mix, rate, 5))
-        before = cpu(server.pid)
+        before = peers.seconds([server.pid])
         told = asyncio.run(load(port, mix, rate, seconds))
-        used = (cpu(server.pid) - before) / seconds
+        used = (peers.seconds([server.pid]) - before) / seconds
         together = [each for values in told.values() for each in values]
         for kind, values in [*told.items(), ("all", together)]:
             print(f"{kind:18} {len(values):6} requests   p50 {share(values, 0.5):7.1f} ms   p99 {share(values, 0.99):7.1f} ms")
@@ -351,9 +357,7 @@ def measure(path: Path, cards: int, rate: float, seconds: float) -> int:
         print(f"summary            p50 {share(summaries, 0.5):.1f} ms   p99 {share(summaries, 0.99):.1f} ms")
         _hold(missed, "summary, median", share(summaries, 0.5), SUMMARY_MS, "ms")
         for form in ("ndjson", "csv"):
-            stood = rss(server.pid)
-            took, size = fetch(port, f"/api/v1/cards?format={form}")
-            print(f"export {form:6}  {took:6.1f} s   {size / 2**20:7.0f} MiB   server {stood:.0f} MiB before, {rss(server.pid, peak=True):.0f} MiB at its peak")
+            export(port, server.pid, form, missed)
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(30)

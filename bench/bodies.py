@@ -10,10 +10,11 @@ import argparse
 import struct
 import time
 
+import msgspec
 import numpy as np
 
 from muster.wire.lanes import part
-from muster.wire.report import ListingDoc, NodeDoc, ObservationDoc, ReportDoc, pack
+from muster.wire.report import EventDoc, ListingDoc, NodeDoc, ObservationDoc, ReportDoc, pack
 
 GAUGES = {
     "clock.core": (1.2e9, 4e8, 1e6),
@@ -66,6 +67,10 @@ MARK = b"@@@@@"
 """Where the number of the node goes; five digits."""
 SEQUENCE = 0x5A5A5A5A
 SENT, MONO, SEEN, SEEN_MONO = 1.23456789e9, 1.2345e5, 1.23456790e9, 1.2346e5
+GROWTH = 10
+"""Steps a second by which counters of a load that is started later stand higher: none of them falls."""
+EVENTS = 500
+"""One report of so many tells an event of its first card."""
 DIGITS = 16
 """Characters of a number in text."""
 
@@ -84,6 +89,7 @@ class Fleet:
         self._middle, self._stray = middle, stray
         self._grows = np.tile(np.array([key in COUNTERS for key in GAUGES]), told.cards)
         self.values = np.round((middle + stray * self._dice.uniform(-1, 1, (told.nodes, numbers))) / self._step) * self._step
+        self.values += self._grows * self._step * GROWTH * (int(time.time()) % 1_000_000)
 
     def _next(self, start: int, end: int) -> np.ndarray:
         """The next numbers of some nodes: gauges wander about their middle, counters grow, and each moves by at least one step."""
@@ -114,6 +120,7 @@ class Reports(Fleet):
         self._at_times = [_only(row, b"\xcb" + struct.pack(">d", each)) + 1 for each in (SENT, MONO, SEEN, SEEN_MONO)]
         self._at_numbers = _only(row, np.arange(1.0, self._numbers + 1).tobytes())
         self._sequence = np.full(told.nodes, 100_000, np.uint32)
+        self._moved = np.zeros(told.nodes)
         if told.tokens:
             self._name(told)
 
@@ -136,8 +143,20 @@ class Reports(Fleet):
         self._sequence[start:end] += 1
         rows[:, self._at_sequence : self._at_sequence + 4] = self._sequence[start:end].astype(">u4").view(np.uint8).reshape(end - start, 4)
         now, mono = time.time(), time.monotonic()
+        self._moved[start:end] = now
         for at, moment in zip(self._at_times, (now, mono, now - 0.2, mono - 0.2), strict=True):
             rows[:, at : at + 8] = np.frombuffer(struct.pack(">d", moment), np.uint8)
+
+    def request(self, node: int) -> bytes:
+        """The request of one node; now and then something has happened, which makes it longer."""
+        row, sequence = self.block[node].tobytes(), int(self._sequence[node])
+        if (node + sequence) % EVENTS:
+            return row
+        head, _, body = row.partition(b"\r\n\r\n")
+        whose, now = [("vendor_uuid", f"GPU-{0:08x}-0000-4000-8000-0000000{node:05d}")], float(self._moved[node])
+        told = EventDoc(id=f"{node:05d}-{now:.3f}", source="bench.log", adapter="bench", text="link 3 was trained anew", ids=whose, first_at=now, last_at=now)
+        more = bytes([body[0] + 1]) + body[1:] + msgspec.msgpack.encode("events") + msgspec.msgpack.encode([told])
+        return head.replace(b"Content-Length: %d" % len(body), b"Content-Length: %d" % len(more)) + b"\r\n\r\n" + more
 
 
 def _only(row: bytes, what: bytes) -> int:

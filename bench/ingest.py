@@ -119,7 +119,7 @@ def misses(found: dict[str, Any], *, bound: bool) -> int:
     if bound:
         missed += sum((each["core_percent"] > core_limit(found)) + (each["p99_ms"] > ACK_LIMIT_MS) for each in paced)
         missed += found["pss_mib"] > MEMORY_LIMIT_MIB
-    return missed
+    return int(missed)
 
 
 def _round(each: dict[str, Any], *, limit: float, bound: bool) -> str:

@@ -94,6 +94,10 @@ class Peer:
         """Seconds so far."""
         return seconds(self.pids())
 
+    def parts(self) -> dict[str, Peer]:
+        """It alone, and each of those beside it alone, by name."""
+        return {name: Peer(name, each.port, each.processes) for name, each in (("server", self), *((each.name, each) for each in self.beside))}
+
     def stop(self) -> None:
         """Ends what was started here, and nothing else."""
         for process in reversed(self.processes):

@@ -85,6 +85,8 @@ def test_a_database_that_is_away_for_a_while(tmp_path: Path, database: Postgres)
         voice.say()
         until(lambda: not site.ready(), "/readyz is well again")
         print(f"taken and ready {time.monotonic() - began:.1f} s after the database was back")
+        until(lambda: "time passes again" in site.log, "the log says that it is back")
+        assert (site.log.count("time does not pass"), site.log.count("time passes again")) == (1, 1), site.log
         replayed(voice)
         whole(site, voice)
 

@@ -36,6 +36,16 @@ def test_a_capture_comes_back_byte_for_byte(store: Store) -> None:
         store.reader.capture("d3")
 
 
+def test_what_is_kept_already_or_would_not_be_is_not_asked_for(store: Store) -> None:
+    store.writer.commit(Batch(at=10.0, captures=[capture("d1", 5.0)]))
+    assert store.writer.lacking(["d1", "d2", "d3"]) == ["d2", "d3"]
+    none = open_store(None, capture_budget=0)
+    none.writer.commit(Batch(at=10.0, captures=[capture("d1", 5.0)]))
+    assert kept(none, "d1") == set()
+    assert none.writer.lacking(["d1", "d2"]) == []
+    none.close()
+
+
 def test_over_the_budget_the_oldest_that_nothing_rests_on_go_first() -> None:
     store = open_store(None, capture_budget=6000)
     bulk = {name: capture(name, at, os.urandom(1000)) for at, name in enumerate(["word", "gauge", "node", "finding", "old", "new"])}

@@ -9,6 +9,7 @@ from tests.store.samples import card, change, event, finding
 from muster.domain.model.errors import Conflict, NotFound
 from muster.spi.store import Batch
 from muster.store import Store
+from muster.store.reader import Reader
 
 
 def test_changes_stand_in_the_order_in_which_they_were_learnt(store: Store) -> None:
@@ -132,3 +133,18 @@ def test_the_audit_is_told_newest_first(store: Store) -> None:
 
     assert [entry["by"] for entry in store.reader.audit()] == ["bob", "ann"]
     assert [entry["by"] for entry in store.reader.audit(limit=1)] == ["bob"]
+
+
+def test_what_stands_says_what_was_found_again(store: Store) -> None:
+    reader = store.reader
+    assert isinstance(reader, Reader)
+    store.writer.commit(Batch(at=10.0, findings=[finding("f1", 1.0), finding("f2", 2.0), finding("f3", 2.0)]))
+    before = reader.standing()
+    assert [reader.numbered([number])[number].id for number, _ in before] == ["f3", "f2", "f1"]
+    store.writer.commit(Batch(at=20.0, closed=["f2"], findings=[finding("f1", 1.0, about="Still."), finding("f4", 3.0)]))
+    store.writer.commit(Batch(at=21.0, findings=[finding("f2", 2.0)]))
+    now = reader.standing()
+    read = reader.numbered([number for number, _ in now])
+    assert [read[number].id for number, _ in now] == ["f4", "f3", "f2", "f1"]
+    assert {read[number].id for number, at in now if (number, at) not in before} == {"f1", "f2", "f4"}
+    assert reader.numbered([]) == {}

@@ -137,6 +137,7 @@ _PAGES = {
     "changes, subject": (asking.changes("c1", 0, 5, None, before=None, kinds=None, newest=False), "ix_changes_subject_number"),
     "findings": (asking.findings(**_FINDINGS), "ix_findings_opened_at_id"),
     "findings, open": (asking.findings(**_FINDINGS | {"closed": False}), "ix_findings_still_open"),
+    "findings, standing": (asking.standing(), "ix_findings_still_open"),
     "findings, kind": (asking.findings(**_FINDINGS | {"kinds": ["card_missing"]}), "ix_findings_kind_opened_at_id"),
     "findings, node": (asking.findings(**_FINDINGS | {"node": "n1"}), "ix_findings_node_opened_at_id"),
     "findings, card": (asking.findings(**_FINDINGS | {"cards": ["c1"]}), "finding_cards USING PRIMARY KEY (card=?)"),

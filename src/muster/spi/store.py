@@ -225,6 +225,9 @@ class RollWriter(Protocol):
     def regions_of(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The parts that know these names; unknown names are left out."""
 
+    def lacking(self, digests: Sequence[str]) -> list[str]:
+        """Those of these captures that are not kept here and would be: who has them is asked for these alone."""
+
     def commit(self, batch: Batch) -> None:
         """Writes the batch in one transaction, durable when it returns. Raises Unavailable when the store cannot be written."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, literal_column, or_, select, update
+from sqlalchemy import Select, bindparam, delete, func, literal_column, or_, select, update
 
 from muster.domain.model.access import Reach, Scope
 from muster.domain.model.errors import Conflict, Unavailable
@@ -49,6 +49,11 @@ _PUT = replacing(members, [members.c.reporter])
 _LATEST = select(func.coalesce(func.max(members.c.changed), literal_column("0")).label("changed"))
 _LAST = compiled(_LATEST)
 _TOLD = select(slots.c.reporter, layouts.c.names).join(layouts, layouts.c.number == slots.c.layout).distinct()
+
+
+def changed_within(after: int, latest: int) -> Select[Any]:
+    """Members that changed after a number, up to another. The end is named so that a database that knows nothing of the table yet expects few."""
+    return select(members).where(members.c.changed > after, members.c.changed <= latest).order_by(members.c.changed)
 
 
 class AccessRows:
@@ -127,8 +132,8 @@ class AccessStore:
         latest = int(told[0]["changed"])
         if latest <= after:
             return after, ()
-        (rows,) = self._connections.rows(select(members).where(members.c.changed > after).order_by(members.c.changed))
-        return max(latest, *(int(row["changed"]) for row in rows)), [_read(row) for row in rows]
+        (rows,) = self._connections.rows(changed_within(after, latest))
+        return latest, [_read(row) for row in rows]
 
     def told(self) -> list[tuple[str, tuple[str, str, str]]]:
         """Reporters, and how they call the nodes that they tell of: name, machine id, system."""

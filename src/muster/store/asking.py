@@ -63,6 +63,12 @@ def findings(
     return asked if limit is None else asked.limit(limit)
 
 
+def standing() -> Select[Any]:
+    """Of each open finding its row and when it was found last, the one that opened last first."""
+    asked = select(found.c.number, found.c.last_seen_at).where(found.c.closed_at.is_(None))
+    return asked.order_by(found.c.opened_at.desc(), found.c.id.desc(), found.c.number.desc())
+
+
 def news(after: int, limit: int) -> Select[Any]:
     """What became of findings, each with its row as it is now."""
     about = (told.c.number.label("news_number"), told.c.at.label("news_at"), told.c.what.label("news_what"))

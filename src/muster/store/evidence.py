@@ -26,6 +26,7 @@ _LEVEL = 3
 
 _ADD = compiled(adding(captures).on_conflict_do_nothing())
 _DROP = compiled(delete(captures).where(captures.c.digest == bindparam("digest_")))
+_HELD = compiled(select(captures.c.digest).where(captures.c.digest == bindparam("digest_")))
 _SIZE = compiled(select(func.coalesce(func.sum(captures.c.size), literal_column("0"))))
 _BY_AGE = compiled(select(captures.c.digest, captures.c.size, captures.c.taken_at, captures.c.node).order_by(captures.c.taken_at, captures.c.digest))
 _RESTS = tuple(compiled(select(column).distinct().where(column != bindparam("nothing"))) for column in (cards.c.captures, nodes.c.captures, current.c.capture))
@@ -38,6 +39,11 @@ def write(session: Session, rows: Sequence[CaptureRow], budget: int, now: float)
     (size,) = session.execute(_SIZE).fetchone()
     if size > budget:
         _make_room(session, size - int(budget * _ROOM), budget)
+
+
+def lacking(session: Session, digests: Sequence[str], budget: int) -> list[str]:
+    """Those of these captures that are not kept here and would be; none where nothing is kept."""
+    return [each for each in digests if session.execute(_HELD, {"digest_": each}).fetchone() is None] if budget > 0 else []
 
 
 def drop_older(session: Session, than: float) -> int:

@@ -43,6 +43,27 @@ class Meta:
     bounds: bytes = b""
     node_names: tuple[str, str, str] = ("", "", "")
 
+    def copy(self) -> Meta:
+        """The same, to be changed."""
+        return Meta(
+            self.slot,
+            self.node,
+            self.source,
+            self.reporter,
+            self.region,
+            self.at,
+            self.since,
+            self.again_at,
+            self.received_at,
+            self.incarnation,
+            self.sequence,
+            self.facts,
+            self.capture,
+            self.promise,
+            self.bounds,
+            self.node_names,
+        )
+
 
 @dataclass(slots=True)
 class Seat:
@@ -55,6 +76,10 @@ class Seat:
     minute: int = SHUT
     offset: int = -1
     """-1 until it is committed."""
+
+    def copy(self) -> Seat:
+        """The same, to be changed."""
+        return Seat(self.meta.copy(), self.layout, self.width, self.exact, self.minute, self.offset)
 
 
 @dataclass(slots=True)

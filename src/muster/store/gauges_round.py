@@ -115,7 +115,7 @@ class _Walk:
     def _seat(self, slot: int) -> int | None:
         index = self.at.get(slot)
         if index is None and (held := self.pool.seats.get(slot)) is not None:
-            return self._sit(replace(held, meta=replace(held.meta)))
+            return self._sit(held.copy())
         return index
 
     def _hear(self, heard: Heard) -> None:

@@ -7,11 +7,14 @@ from sqlalchemy import bindparam, select
 
 from muster.domain.model.errors import Unavailable
 from muster.spi.store import Holder
+from muster.store import processes
 from muster.store.connections import Connections
 from muster.store.schema import lease
 from muster.store.statements import POSTGRES, Session, compiled, replacing
 
 NAME = "writer"
+PROCESS = "process"
+"""The row beside it: which process took it, under the token of that taking."""
 
 _ROW = compiled(select(lease.c.holder, lease.c.token, lease.c.until).where(lease.c.name == bindparam("name_")))
 _LOCKED = compiled(select(lease.c.holder, lease.c.token, lease.c.until).where(lease.c.name == bindparam("name_")).with_for_update())
@@ -21,7 +24,8 @@ _PUT = replacing(lease, [lease.c.name])
 class WriterLease:
     """`Lease` over the writer's connection.
 
-    Whether another holder is gone is judged by our own clock alone: its row has not changed for as long as it may take to renew it.
+    Whether another holder is gone is judged by our own clock alone: its row has not changed for as long as it may take to renew it. Only of a process of
+    this machine it can be known at once.
     """
 
     def __init__(self, connections: Connections, span: float) -> None:
@@ -35,10 +39,11 @@ class WriterLease:
         """Takes the lease, or says that another holds it. ``certain``: the caller knows that the other is gone. Raises Unavailable."""
         with self._connections.transaction() as session:
             found = _row(session)
-            if not certain and not self._free(found, now):
+            if not certain and not self._free(found, now) and not _died(session, found):
                 return False
             token = (found.token if found else 0) + 1
             _put(session, Holder(holder=holder, token=token, until=now + self.span))
+            _put(session, Holder(holder=processes.mark(), token=token, until=0.0), PROCESS)
         self._token, self._holder, self._seen = token, holder, None
         return True
 
@@ -87,10 +92,16 @@ class WriterLease:
             raise Unavailable(f"{self._connections.name} is written by {who}", hint="this server only reads until that one is gone; write there")
 
 
-def _row(session: Session) -> Holder | None:
-    row = session.execute(_LOCKED if session.kind == POSTGRES else _ROW, {"name_": NAME}).fetchone()
+def _died(session: Session, found: Holder | None) -> bool:
+    """True when the process that took the lease can be seen to be no more."""
+    taken = _row(session, PROCESS)
+    return found is not None and taken is not None and taken.token == found.token and processes.gone(taken.holder)
+
+
+def _row(session: Session, name: str = NAME) -> Holder | None:
+    row = session.execute(_LOCKED if session.kind == POSTGRES else _ROW, {"name_": name}).fetchone()
     return None if row is None else Holder(holder=row[0], token=row[1], until=row[2])
 
 
-def _put(session: Session, row: Holder) -> None:
-    session.execute(_PUT, {"name": NAME, "holder": row.holder, "token": row.token, "until": row.until})
+def _put(session: Session, row: Holder, name: str = NAME) -> None:
+    session.execute(_PUT, {"name": name, "holder": row.holder, "token": row.token, "until": row.until})

@@ -25,7 +25,7 @@ from muster.store.files import FileConnections, making, never_filled
 from muster.store.gauges import Gauges
 from muster.store.gauges_read import GaugeReader
 from muster.store.gauges_shared import SharedNumbers, View
-from muster.store.leasing import WriterLease
+from muster.store.leasing import NAME, WriterLease
 from muster.store.reader import Reader
 from muster.store.schema import HEAD, metadata, reporters
 from muster.store.schema import lease as lease_rows
@@ -200,7 +200,8 @@ def _prepare(connection: Connection, connections: Connections, *, alone: bool, u
 
 def _nobody(connection: Connection, tables: set[str], name: str) -> None:
     """Raises Unavailable when a server of another version writes the store, or did and did not say that it is gone."""
-    holder = connection.execute(select(lease_rows.c.holder).where(lease_rows.c.holder != "")).scalar() if "lease" in tables else None
+    asked = select(lease_rows.c.holder).where(lease_rows.c.name == NAME, lease_rows.c.holder != "")
+    holder = connection.execute(asked).scalar() if "lease" in tables else None
     if holder:
         raise Unavailable(f"{name} has an older schema and is held by {holder}", hint="stop that server, then run `muster server upgrade`")
 

@@ -35,6 +35,8 @@ _HOW = {
     "tcp_user_timeout": "10000",
 }
 """Of every connection, where the URL does not say otherwise: a server that is away is noticed in seconds."""
+_BY_INDEX = "enable_seqscan = off"
+"""The writer asks by index. How it goes about a query is worked out once: on a new site while all tables are small, and they grow."""
 _SETTINGS = ("synchronous_commit = on", "client_encoding = 'UTF8'", "timezone = 'UTC'", "idle_in_transaction_session_timeout = '30s'", "jit = off")
 
 
@@ -174,8 +176,7 @@ class PostgresConnections:
         made.adapters.register_dumper(str, _Text)
         made.adapters.register_dumper(str, _UntypedText)
         waits = int(connections.PATIENCE * 1000)
-        patient = "" if writes else "statement_timeout = '30s'"
-        for setting in filter(None, (*_SETTINGS, f"lock_timeout = {waits}", patient)):
+        for setting in (*_SETTINGS, f"lock_timeout = {waits}", _BY_INDEX if writes else "statement_timeout = '30s'"):
             made.execute(f"SET {setting}")
         made.autocommit = not begins
         return made

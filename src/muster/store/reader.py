@@ -6,12 +6,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select, union_all
 
 from muster.domain.model.errors import NotFound, Unavailable
-from muster.domain.model.roll import CardRecord, NodeRecord, SourceRecord, Word
+from muster.domain.model.roll import CardRecord, Finding, NodeRecord, SourceRecord, Word
 from muster.spi.store import CaptureRow, ChangeRow, CurrentValue, EventRow, FindingRow, Fresh, News, Reporter
 from muster.store import again, asking, essence, evidence, freshness, mapping
 from muster.store.connections import Connections
@@ -183,6 +184,19 @@ class Reader:
         """Open findings, or closed ones too, newest first."""
         rows = self._rows(asking.findings(closed=closed, at=at, cards=cards, kinds=kinds, node=node, limit=limit, before=before))
         return self._readable("findings", _NUMBER, rows, lambda row: mapping.finding_row(row if at is None else _finding_then(row, at)))
+
+    def standing(self) -> list[tuple[int, float]]:
+        """Of each open finding the number of its row and when it was found last, newest first: one that was found again has another time."""
+        return [(row["number"], row["last_seen_at"]) for row in self._rows(asking.standing())]
+
+    def numbered(self, numbers: Collection[int]) -> dict[int, Finding]:
+        """The findings in these rows, by number; those that cannot be read are left out."""
+        found: dict[int, Finding] = {}
+        rest = iter(numbers)
+        while some := list(islice(rest, _AT_ONCE)):
+            rows = self._rows(select(findings.c.number, findings.c.record).where(findings.c.number.in_(some)))
+            found |= self._readable("findings", _NUMBER, rows, lambda row: (row["number"], mapping.finding(row["record"])))
+        return found
 
     def finding(self, id_: str) -> FindingRow:
         """The newest finding of that id. Raises NotFound, Unavailable when it is damaged."""

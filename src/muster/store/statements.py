@@ -105,25 +105,28 @@ def each(session: Session, statement: Statement, rows: Iterable[Mapping[str, Any
     return session.many(statement, found) if found else 0
 
 
-class _Listed(FunctionElement[str]):
+class _Among(FunctionElement[bool]):
     inherit_cache = True
-    name = "listed"
+    name = "among"
 
 
-@compiles(_Listed, SQLITE)
-def _listed_sqlite(element: _Listed, compiler: Any, **more: Any) -> str:
-    return "".join(("(SELECT value FROM json_each(", compiler.process(element.clauses, **more), "))"))
+@compiles(_Among, SQLITE)
+def _among_sqlite(element: _Among, compiler: Any, **more: Any) -> str:
+    column, given = (compiler.process(each, **more) for each in element.clauses)
+    return "".join((column, " IN (SELECT value FROM json_each(", given, "))"))
 
 
-@compiles(_Listed, POSTGRES)
-def _listed_postgres(element: _Listed, compiler: Any, **more: Any) -> str:
-    return "".join(("(SELECT json_array_elements_text(CAST(", compiler.process(element.clauses, **more), " AS json)))"))
+@compiles(_Among, POSTGRES)
+def _among_postgres(element: _Among, compiler: Any, **more: Any) -> str:
+    """As one array: that is looked up in an index whatever is believed of how many there are. What a query is joined with may be gone over whole."""
+    column, given = (compiler.process(each, **more) for each in element.clauses)
+    return "".join((column, " = ANY (ARRAY(SELECT json_array_elements_text(CAST(", given, " AS json))))"))
 
 
 def among(column: ColumnElement[Any], values: str | Iterable[str]) -> ColumnElement[bool]:
     """The column has one of the values, however many they are. A ``str`` names a parameter of the statement whose value is a `listing`."""
     given: BindParameter[str] = bindparam(values, type_=Text()) if isinstance(values, str) else literal(listing(values), Text())
-    return column.op("IN", is_comparison=True)(_Listed(given))
+    return _Among(column, given)
 
 
 def listing(values: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from sqlalchemy import bindparam, delete, select, update
@@ -83,6 +83,11 @@ class Writer:
         """The parts that know these names."""
         with self._connections.transaction() as session:
             return intake.regions_of(session, names)
+
+    def lacking(self, digests: Sequence[str]) -> list[str]:
+        """Those of these captures that are not kept here and would be."""
+        with self._connections.transaction() as session:
+            return evidence.lacking(session, digests, self._budget)
 
     def commit(self, batch: Batch) -> None:
         """Writes the batch whole; it is on the disk when this returns. Raises Unavailable, and then nothing of it was written."""
