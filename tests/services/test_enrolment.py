@@ -124,6 +124,21 @@ def test_names_that_are_anothers(gate: Enrolment) -> None:
     assert [each.left for each in gate.tokens(NOW)] == [10], "who is refused spends nothing"
 
 
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_place_that_is_open_is_open_for_a_token_that_names_the_node(gate: Enrolment, ended: bool) -> None:
+    joined(gate, "gpu-1")
+    many = mint(gate, uses=10)
+    if ended:
+        gate.revoke("gpu-1", "ana", "its disk was stolen", NOW)
+    _, _, text = gate.reenrol("gpu-1", 3600.0, "ana", NOW)
+    for names in (doc("gpu-1"), doc("gpu-1", machine="m-2", system="s-2")):
+        with pytest.raises(NotAllowed, match="not for a token that is for any node") as refused:
+            Node(names).joins(gate, many)
+        assert "the token that `muster agent reenrol gpu-1` printed" in refused.value.hint
+    assert sorted(each.left for each in gate.tokens(NOW)) == [1, 10], "who is refused spends nothing"
+    assert Node(doc("gpu-1", machine="m-3")).joins(gate, text).reporter == "agent@gpu-1"
+
+
 def test_a_chassis_id_that_a_maker_repeats_is_no_bar_to_a_node_that_an_operator_named(gate: Enrolment) -> None:
     Node(doc("gpu-1", system="MAKER-1")).joins(gate, mint(gate))
     second = Node(doc("gpu-2", system="MAKER-1"))

@@ -60,6 +60,22 @@ def test_a_counter_that_is_none_stops_nothing(desk: Desk, first: Any) -> None:
     assert [v.words["memory.total"].value for v in card.voices] == [85520809984]
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_finding_about_a_reporter_is_opened_once_and_ends_also_after_a_restart(desk: Desk, restart: bool) -> None:
+    def off(sequence: int, at: float, by: float) -> list[float]:
+        doc = ReportDoc(reporter="agent@n1", incarnation="i", sequence=sequence, node=NodeDoc(name="n1"), sent_at=T0 + at + by)
+        desk.inventory.report(doc, T0 + at)
+        return [row.finding.opened_at - T0 for row in desk.store.reader.findings(closed=False) if row.finding.kind == "clock_wrong"]
+
+    assert off(1, 0, 5000) == [0]
+    assert off(2, 60, 5000) == [0]
+    if restart:
+        desk.start_anew(100)
+    assert off(3, 120, 5000) == [0]
+    assert off(4, 180, 0) == []
+    assert off(5, 240, 5000) == [240]
+
+
 def test_deep_values_are_told_as_text(desk: Desk) -> None:
     deep: Any = "x"
     for _ in range(500):

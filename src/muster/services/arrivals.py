@@ -43,6 +43,8 @@ class Arrivals:
 
     def __init__(self, told: Iterable[Reporter]) -> None:
         self._spools: dict[str, int] = {}
+        self._judged: tuple[Sequence[HeardDoc], Made | None] = ((), None)
+        """Rounds of the report that was judged last, and when it was made."""
         self._known = {each.reporter: Known(Window(each.recent), each.skew, each.agent_version, each.boot_id, each.node, each.state) for each in told}
 
     @property
@@ -67,7 +69,8 @@ class Arrivals:
         known = self._known.get(doc.reporter)
         if known is None:
             return Copy.NEW
-        copy = known.window.judge(doc.incarnation, doc.sequence, digest, made(rounds))
+        self._judged = rounds, made(rounds)
+        copy = known.window.judge(doc.incarnation, doc.sequence, digest, self._judged[1])
         if copy is Copy.UNTOLD and (said := known.reached.get((doc.incarnation, doc.sequence))):
             told = {(each.source, doc.node.name): (digest, each.numbers) for each, digest in zip(rounds, facts, strict=True)}
             return Copy.SAME if said.items() <= told.items() and not doc.events else Copy.OTHER
@@ -75,10 +78,12 @@ class Arrivals:
 
     def take(self, doc: ReportDoc, digest: bytes, rounds: Sequence[HeardDoc], skew: float, now: float, *, alone: bool) -> Reporter | None:
         """Takes the report in. Returns the reporter's row when it must be kept; None when its sources' rows (``alone``) say all there is to know."""
-        known = self._known.setdefault(doc.reporter, Known())
+        known = self._known.get(doc.reporter)
+        if known is None:
+            known = self._known[doc.reporter] = Known()
         new = (doc.agent_version, doc.boot_id, doc.node.name) != (known.agent_version, known.boot_id, known.node) or abs(skew - known.skew) > 1.0
         keep = new or not alone or doc.agent is not None or bool(doc.events) or not known.window.follows(doc.incarnation, doc.sequence)
-        known.window.add(doc.incarnation, doc.sequence, digest, made(rounds, right=not skew))
+        known.window.add(doc.incarnation, doc.sequence, digest, self._judged[1] if self._judged[0] is rounds and not skew else made(rounds, right=not skew))
         known.reached.clear()
         if not keep:
             return None
@@ -115,8 +120,10 @@ def made(rounds: Sequence[HeardDoc], *, right: bool = True) -> Made | None:
     """When a report was made, by its rounds; None for one without: it does nothing when it comes again that it did not do before."""
     if not rounds:
         return None
-    wall, mono, boot = max(each.observed_at for each in rounds), max(each.observed_mono for each in rounds), rounds[0].boot_id
-    if not boot or not math.isfinite(mono) or any(each.boot_id != boot for each in rounds):
+    wall, mono, boot = rounds[0].observed_at, rounds[0].observed_mono, rounds[0].boot_id
+    for each in rounds[1:]:
+        wall, mono, boot = max(wall, each.observed_at), max(mono, each.observed_mono), boot if each.boot_id == boot else ""
+    if not boot or not math.isfinite(mono):
         return Made(wall, right=right)
     return Made(wall, hashlib.blake2b(boot.encode("utf-8", "backslashreplace"), digest_size=SIZE).digest(), mono, right)
 

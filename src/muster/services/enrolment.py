@@ -296,6 +296,11 @@ class Enrolment:
         """All who ever joined, by name of the reporter."""
         return self.roster.members()
 
+    def ended(self, now: float) -> dict[str, str]:
+        """Reporters that were revoked or have left, and what is to be said of each where it is silent."""
+        self.roster.refresh(now)
+        return {each.reporter: why for each in self.members() if (why := rules.ended(each))}
+
     def revoke(self, who: str, by: str, reason: str, now: float) -> Member:
         """Ends a reporter and its access tokens at once. Raises NotFound, Ambiguous or Conflict."""
         return self._end(self._meant(who).reporter, by, reason, "reporter.revoke", now)

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from muster.domain.model.access import Reach, Scope
 from muster.domain.model.errors import Conflict, InputError, NotAllowed
+from muster.domain.model.moments import rfc3339
 from muster.services.enrolment_moves import kept
 from muster.services.enrolment_scope import LONGEST, Keys, own_scope
 from muster.spi.enrolment import JoinToken, Member
@@ -66,7 +67,7 @@ def admit(
     scope = _granted(token, reach, keys)
     vouched = bool(token.scope.nodes)
     rivals = [each for each in kin if each.scope.reach is reach and _of_same_name(each, keys, vouched=vouched)]
-    before = _replaceable(rivals, asked, keys, now) if rivals else None
+    before = _replaceable(rivals, asked, keys, now, vouched=vouched) if rivals else None
     if reach is Reach.NODE and not vouched and before is None and (why := unlike(keys)):
         raise Conflict(why, hint=f"if it is that node: `muster agent token create --node {asked.node.name}` gives a token for it")
     generation = before.generation + 1 if before else 1
@@ -146,14 +147,23 @@ def _of_same_name(member: Member, keys: Keys, *, vouched: bool) -> bool:
     return any(mine and mine == theirs for mine, theirs in pairs)
 
 
-def _replaceable(rivals: Sequence[Member], asked: EnrolRequest, keys: Keys, now: float) -> Member:
-    """The member whose place the node takes, as an operator allowed. Raises Conflict or NotAllowed with what to do."""
+def _replaceable(rivals: Sequence[Member], asked: EnrolRequest, keys: Keys, now: float, *, vouched: bool) -> Member:
+    """The member whose place the node takes, as an operator allowed. Raises Conflict or NotAllowed with what to do.
+
+    The place of a node is open for a token that names it: many nodes may have one that is for any.
+    """
     if len(rivals) > 1:
         names = ", ".join(sorted(each.reporter for each in rivals)[:5])
         raise Conflict(f"its names are those of several reporters: {names}", hint="revoke or rename what is wrong; `muster agent list` shows all")
     (member,) = rivals
-    if (member.reenrol_until is not None and now < member.reenrol_until) or left(member):
+    reopened = member.reenrol_until is not None and now < member.reenrol_until
+    if left(member) or (reopened and (vouched or member.scope.reach is not Reach.NODE)):
         return member
+    if reopened:
+        raise NotAllowed(
+            f"the place of {member.reporter} is open, but not for a token that is for any node",
+            hint=f"join with the token that `muster agent reenrol {member.name}` printed",
+        )
     if member.revoked_at is not None:
         raise _revoked(member)
     same_machine = bool(keys.machine) and member.machine_key == keys.machine
@@ -184,6 +194,17 @@ def _name(reach: Reach, asked: EnrolRequest, taken: Callable[[str], bool]) -> st
 def left(member: Member) -> bool:
     """True for one that ended by its own word: it may come again as it came first."""
     return member.revoked_at is not None and member.revoked_by == member.reporter
+
+
+def ended(member: Member) -> str:
+    """By whom and when the member was ended, and how it comes again; empty for one that may speak."""
+    if member.revoked_at is None:
+        return ""
+    if left(member):
+        return f"its reporter {member.reporter} left at {rfc3339(float(int(member.revoked_at)))}; it may join again by a new token"
+    why = f" ({member.reason})" if member.reason else ""
+    told = f"its reporter {member.reporter} was revoked by {member.revoked_by} at {rfc3339(float(int(member.revoked_at)))}{why}"
+    return f"{told}; `muster agent reenrol {member.name}` lets it in again"
 
 
 def revoked(member: Member, by: str, reason: str, now: float) -> Member:

@@ -17,6 +17,7 @@ from muster.domain.model.errors import InputError
 from muster.domain.model.names import NameKind, canonical
 from muster.domain.model.policy import Policy
 from muster.domain.model.roll import Act, Again, Listing, NodeNames
+from muster.services import room
 from muster.services import sources as known
 from muster.services.gathered import Gathered
 from muster.services.journal import Stored, keep_again, restated
@@ -69,7 +70,10 @@ class Folding:
         """Parts that were due when time last passed, and are still to be looked at."""
 
     def again(self, source: Source, numbers: known.Numbers, at: float, row: Heard) -> None:
-        """A round that only moved numbers."""
+        """A round that only moved numbers. One that comes after its source was held silent, as those do that waited, has the part looked at: that is over."""
+        if row.received_at - source.last > source.promise:
+            self._rest[source.region] = min(self._rest.get(source.region, row.received_at), row.received_at)
+            self._wake(source.region)
         source.again_at = at
         source.took(numbers)
         self.gathered.heard.append(row)
@@ -93,14 +97,21 @@ class Folding:
         self._rested(part, row.received_at)
         return merged.news
 
-    def bound(self, word: Listing) -> None:
-        """Raises InputError for a listing that would make one part of too many: parts are never parted again, and a large one is dear."""
-        if len(word.observations) < MOST_AT_ONCE:
-            return
-        parts = set(self.regions.index(names_of(word, self._policy)).values())
+    def bound(self, word: Listing, now: float) -> None:
+        """Raises InputError for a listing that brings more of its node than there is room for, or would make one part of too many.
+
+        Parts are never parted again, and a large one is dear.
+        """
+        source = self.sources.get((word.reporter, word.witness.source, word.node.name))
+        wide = len(word.observations) >= MOST_AT_ONCE
+        parts = set(self.regions.index(names_of(word, self._policy)).values()) if wide or source is None or not source.region else {source.region}
         if len(parts) > MOST_AT_ONCE:
             about = f"listing of {word.witness.source}: it names cards or nodes that {len(parts)} other groups of nodes have"
             raise InputError(about, hint="a node lists its own cards; if they have names that other nodes' cards have too, mend the tool that reads them")
+        before = room.size((self.regions.get(part).site for part in parts), word.node, self._policy)
+        if room.close(before, len(word.observations)):
+            merged = self._word(word, None, "listing", now, dry_run=True)
+            room.fits(word.node.name, before, room.size((each.site for each in merged.roll.regions.values()), word.node, self._policy))
 
     def _run_around(self, word: Listing, row: Heard) -> float | None:
         """Until when its own source is known to have said something else around this word; None where it is not."""
@@ -188,13 +199,13 @@ class Folding:
             raise InputError("that name is no card's alone on a site of this size", hint="name the card by our id, its UUID or serial, or name its node too")
         return Roll(regions={part: self.regions.get(part) for part in sorted(self._rest)})
 
-    def _word(self, word: Listing | Act, stored: Stored, kind: str, now: float, *, dry_run: bool = False) -> Merged:
+    def _word(self, word: Listing | Act, stored: Stored | None, kind: str, now: float, *, dry_run: bool = False) -> Merged:
         names = names_of(word, self._policy)
         roll = self.regions.roll(names)
         if not dry_run:
             roll = self._catch_up(roll, self._until(roll, word, now), now)
         merged = merge(roll, word, self.order, self._policy, now, self._ahead(roll.regions))
-        if dry_run:
+        if dry_run or stored is None:
             return merged
         self.gathered.said.append(self._said(stored, kind, next(iter(merged.touched))))
         self._take(merged, names)

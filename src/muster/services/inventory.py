@@ -22,6 +22,7 @@ from muster.domain.model.errors import InputError, MusterError, Unavailable
 from muster.domain.model.policy import Policy
 from muster.domain.model.roll import FindingKind, Listing, NodeNames
 from muster.services.arrivals import Arrivals, refusal, told
+from muster.services.departed import Departed, Ended, nobody
 from muster.services.events import place_events
 from muster.services.folding import Folding, id_names, never, node_names
 from muster.services.journal import keep_act, keep_listing, listing, seen_at
@@ -49,7 +50,7 @@ class Inventory:
     silence is held against them, since nobody could be heard before.
     """
 
-    def __init__(self, writer: RollWriter, policy: Policy, now: float, *, bounds: Bounds | None = None, quiet: float = 0.0) -> None:
+    def __init__(self, writer: RollWriter, policy: Policy, now: float, *, bounds: Bounds | None = None, quiet: float = 0.0, ended: Ended = nobody) -> None:
         self._writer = writer
         self._policy = policy
         self._bounds = bounds
@@ -58,6 +59,7 @@ class Inventory:
         self._lost = False
         self._counted: Counter[str] = Counter()
         self._namesakes = Namesakes(policy)
+        self._ended = ended
         self._load(now)
 
     def figures(self) -> dict[str, float]:
@@ -80,6 +82,7 @@ class Inventory:
         for slot in loaded.slots:
             self._arrivals.reach(slot)
         self._fold = Folding(self._writer, loaded, self._policy)
+        self._departed = Departed(self._ended)
         self._lost = False
         if now >= self._listening:
             self._fold.pass_time(now)
@@ -102,8 +105,11 @@ class Inventory:
             doc = opened(body)
             if self._bounds is not None:
                 self._bounds.check(speaker, doc.reporter, doc.node)
-            with self._whole():
+            try:
                 return self._report(doc, now)
+            except BaseException as error:
+                self._broke(error)
+                raise
         except MusterError as error:
             if self._lost:
                 raise
@@ -123,9 +129,12 @@ class Inventory:
         try:
             yield
         except BaseException as error:
-            ours = isinstance(error, MusterError) and not isinstance(error, Unavailable)
-            self._lost = not (ours or isinstance(error, DamagedError))
+            self._broke(error)
             raise
+
+    def _broke(self, error: BaseException) -> None:
+        ours = isinstance(error, MusterError) and not isinstance(error, Unavailable)
+        self._lost = not (ours or isinstance(error, DamagedError))
 
     def act(self, doc: ActDoc, now: float, *, dry_run: bool = False, under: Under | None = None) -> list[str]:
         """Takes an operator's word; returns the ids of the cards it changed. With ``dry_run`` those that it would change, and nothing is kept.
@@ -158,6 +167,7 @@ class Inventory:
         listening = now >= self._listening
         more = False
         with self._whole():
+            self._departed.look(self._fold.sources, self._fold.standing, self._fold.gathered, now)
             if listening:
                 more = self._fold.pass_time(now, enough)
             if not more:
@@ -194,36 +204,28 @@ class Inventory:
         skew = self._clock(doc, now)
         steps = [self._round(doc, each, seen, skew, now) for each, seen in zip(rounds, known, strict=True)]
         self._fold.standing.lower_own(FindingKind.SEQUENCE_CONFLICT, doc.reporter, gathered)
-        wanted = [step.heard.capture for step in sorted(steps, key=lambda s: s.row.at) if step.taken(self._fold) and step.heard.capture]
-        self._counted["rounds_again"] += sum(step.light for step in steps)
-        self._counted["rounds_full"] += sum(not step.light for step in steps)
-        if (row := self._arrivals.take(doc, said, rounds, skew, now, alone=all(step.light for step in steps) and bool(steps))) is not None:
+        wanted = [step.heard.capture for step in sorted(steps, key=_when) if step.taken(self._fold) and step.heard.capture]
+        light = sum([step.light for step in steps])
+        self._counted["rounds_again"] += light
+        self._counted["rounds_full"] += len(steps) - light
+        if (row := self._arrivals.take(doc, said, rounds, skew, now, alone=0 < light == len(steps))) is not None:
             gathered.reporters[doc.reporter] = row
         if doc.events:
             gathered.events.extend(place_events(self._fold.roll(_names_of(doc, self._policy)), doc, self._policy))
         captures = [_capture(doc, each) for each in doc.captures if hashlib.sha256(each.payload).hexdigest() == each.digest]
         gathered.captures.extend(captures)
-        return AnswerDoc(APPLIED, wanted=[each for each in dict.fromkeys(wanted) if each not in {kept.digest for kept in captures}])
+        asked = [each for each in dict.fromkeys(wanted) if each not in {kept.digest for kept in captures}]
+        return AnswerDoc(APPLIED, wanted=self._writer.lacking(asked) if asked else [])
 
     def _round(self, doc: ReportDoc, heard: HeardDoc, seen: bytes, skew: float, now: float) -> _Step:
         """What there is to do for a round, found out before anything is done for the report: what does not fit is refused whole."""
         at = seen_at(doc, heard, skew, now)
         source = self._fold.sources.get((doc.reporter, heard.source, doc.node.name))
-        row = Heard(
-            slot=source.slot if source is not None else 0,
-            at=at,
-            received_at=now,
-            numbers=heard.numbers,
-            incarnation=doc.incarnation,
-            sequence=doc.sequence,
-            facts=seen,
-            capture=heard.capture,
-        )
         if len(heard.numbers) % 8:
             raise InputError(f"round of {heard.source}: its numbers are cut", hint="float64, little endian, eight bytes each")
-        step = _Step(doc, heard, row, skew)
+        step = _Step(doc, heard, source, seen, at, skew, now)
         if source is None or not source.takes(seen, step.numbers, at):
-            self._fold.bound(step.read(now)[2])
+            self._fold.bound(step.read()[2], now)
         return step
 
     def _clock(self, doc: ReportDoc, now: float) -> float:
@@ -258,42 +260,59 @@ class Inventory:
 class _Step:
     """One round of a report on its way."""
 
-    __slots__ = ("doc", "heard", "light", "numbers", "row", "skew", "whole")
+    __slots__ = ("at", "doc", "heard", "light", "now", "numbers", "seen", "skew", "source", "whole")
 
-    def __init__(self, doc: ReportDoc, heard: HeardDoc, row: Heard, skew: float) -> None:
-        self.doc, self.heard, self.row, self.skew = doc, heard, row, skew
+    def __init__(self, doc: ReportDoc, heard: HeardDoc, source: Source | None, seen: bytes, at: float, skew: float, now: float) -> None:
+        self.doc, self.heard, self.source, self.seen, self.at, self.skew, self.now = doc, heard, source, seen, at, skew, now
         self.numbers = np.frombuffer(heard.numbers) if heard.numbers else np.zeros(0)
         self.light = False
         self.whole: tuple[FactsDoc, ListingDoc, Listing] | None = None
 
-    def read(self, now: float) -> tuple[FactsDoc, ListingDoc, Listing]:
+    def row(self, slot: int, *, again: bool) -> Heard:
+        """The round as the store takes it."""
+        return Heard(
+            slot=slot,
+            at=self.at,
+            received_at=self.now,
+            numbers=self.heard.numbers,
+            incarnation=self.doc.incarnation,
+            sequence=self.doc.sequence,
+            again=again,
+            facts=self.seen,
+            capture=self.heard.capture,
+        )
+
+    def read(self) -> tuple[FactsDoc, ListingDoc, Listing]:
         """Makes a whole word of it. Raises InputError."""
         told = facts(self.heard)
         made = whole(self.heard, told)
-        word, _ = listing(self.doc, made, self.skew, now)
+        word, _ = listing(self.doc, made, self.skew, self.now)
         self.whole = told, made, word
         return self.whole
 
     def taken(self, fold: Folding) -> bool:
         """Takes it in, by numbers alone where its source still allows it. True when it brought news."""
-        source = fold.sources.get((self.doc.reporter, self.heard.source, self.doc.node.name))
-        if source is not None and source.takes(self.row.facts, self.numbers, self.row.at):
-            row = replace(self.row, slot=source.slot, again=True)
-            fold.again(source, self.numbers, self.row.at, row)
+        source = self.source or fold.sources.get((self.doc.reporter, self.heard.source, self.doc.node.name))
+        if source is not None and source.takes(self.seen, self.numbers, self.at):
+            fold.again(source, self.numbers, self.at, self.row(source.slot, again=True))
             self.light = True
             return False
-        if source is not None and source.again_at is not None and self.row.at > source.last and source.fell(self.row.facts, self.numbers):
+        if source is not None and source.again_at is not None and self.at > source.last and source.fell(self.seen, self.numbers):
             self._recall(fold, source, source.again_at)
-        told, made, word = self.whole or self.read(self.row.received_at)
-        return fold.listing(word, keep_listing(self.doc, made, word), told, self.row)
+        told, made, word = self.whole or self.read()
+        return fold.listing(word, keep_listing(self.doc, made, word), told, self.row(source.slot if source is not None else 0, again=False))
 
     def _recall(self, fold: Folding, source: Source, at: float) -> None:
         """Tells merge of the round before this one, in which the counters had not fallen yet."""
         before = msgspec.structs.replace(self.heard, numbers=source.numbers.tobytes(), observed_at=at)
         told = facts(before)
         made = whole(before, told)
-        word = replace(listing(self.doc, made, 0.0, self.row.received_at)[0], at=at)
-        fold.recall(source, word, keep_listing(self.doc, made, word), self.row.received_at)
+        word = replace(listing(self.doc, made, 0.0, self.now)[0], at=at)
+        fold.recall(source, word, keep_listing(self.doc, made, word), self.now)
+
+
+def _when(step: _Step) -> float:
+    return step.at
 
 
 def _names_of(doc: ReportDoc, policy: Policy) -> set[tuple[str, str]]:

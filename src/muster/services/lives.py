@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 
 import msgspec
@@ -22,8 +21,7 @@ A_MOMENT = 1.0
 """Seconds by which a time that was reckoned back may be wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(msgspec.Struct, frozen=True):
     """When the rounds of a report were made, by its reporter's own clocks: no part of it changes when the report is sent again.
 
     ``boot`` is empty, and ``mono`` says nothing, where they were not of one boot. ``right``: the wall clock was right when the report was judged.
@@ -106,7 +104,7 @@ class Life(msgspec.Struct, array_like=True):
 
     def has(self, sequence: int) -> bool:
         """True when it was taken."""
-        return any(low <= sequence <= high for low, high in reversed(self.ranges))
+        return sequence <= self.high and any(low <= sequence <= high for low, high in reversed(self.ranges))
 
     def digest(self, sequence: int) -> bytes:
         """What it said; `UNKNOWN` when that is not remembered."""
@@ -157,6 +155,9 @@ class Life(msgspec.Struct, array_like=True):
         return self
 
     def _range(self, sequence: int) -> None:
+        if self.ranges and sequence == self.ranges[-1][1] + 1:
+            self.ranges[-1][1] = sequence
+            return
         for place, (low, high) in reversed(list(enumerate(self.ranges))):
             if low <= sequence <= high:
                 return

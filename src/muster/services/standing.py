@@ -23,7 +23,12 @@ class Standing:
     def __init__(self, loaded: Iterable[Finding]) -> None:
         self._open = {each.id: each for each in loaded}
         self._stored = set(self._open)
+        self._own = {(each.kind, each.subject): each.id for each in self._open.values() if each.kind in OWN}
+        """Ids of those about reporters."""
         self._of: dict[str, set[str]] = {}
+        self._silent: dict[str, Finding] = {}
+        """Findings of silence as merge told them."""
+        self._ended: dict[str, str] = {}
         self._about: dict[str, set[str]] = defaultdict(set)
         for each in self._open.values():
             for one in (each.node, each.subject, *each.cards) if each.kind not in OWN else ():
@@ -31,7 +36,7 @@ class Standing:
 
     def take(self, merged: Merged, gathered: Gathered) -> None:
         """What a step found in the parts that it touched, and what holds no more."""
-        now_open = {each.id: each for each in merged.findings}
+        now_open = {each.id: self._explained(each) for each in merged.findings}
         mine: set[str] = set()
         for part in (*merged.touched, *merged.dropped):
             known = self._of.pop(part, None)
@@ -47,14 +52,15 @@ class Standing:
 
     def raise_own(self, kind: FindingKind, reporter: str, about: str, now: float, gathered: Gathered, **evidence: object) -> None:
         """Opens a finding about a reporter, unless it is open."""
-        made = make(kind, reporter, about, now, evidence=evidence)
-        if made.id not in self._open:
+        if (kind, reporter) not in self._own:
+            made = make(kind, reporter, about, now, evidence=evidence)
+            self._own[kind, reporter] = made.id
             self._raise(made, gathered)
 
     def lower_own(self, kind: FindingKind, reporter: str, gathered: Gathered) -> None:
         """Closes a finding about a reporter."""
-        id_ = make(kind, reporter, "", 0.0).id
-        if id_ in self._open:
+        id_ = self._own.get((kind, reporter))
+        if id_ is not None:
             self._lower(id_, gathered)
 
     def keep(self, kind: FindingKind, subjects: str, found: Mapping[str, Finding], gathered: Gathered, *, ends: bool = True) -> None:
@@ -67,6 +73,22 @@ class Standing:
                 self._raise(made, gathered)
         for subject in open_.keys() - found.keys() if ends else ():
             self._lower(open_[subject].id, gathered)
+
+    def explain(self, ended: Mapping[str, str], gathered: Gathered) -> None:
+        """Says why sources (``node/source``) are silent whose reporter has ended, and what to do about that; of others merge's own word stands."""
+        changed = [subject for subject in self._ended.keys() | ended.keys() if self._ended.get(subject) != ended.get(subject)]
+        self._ended = dict(ended)
+        for subject in changed:
+            before = self._open.get(make(FindingKind.SOURCE_SILENT, subject, "", 0.0).id)
+            if before is not None and (told := self._explained(replace(self._silent.get(before.id, before), opened_at=before.opened_at))) != before:
+                self._raise(told, gathered)
+
+    def _explained(self, finding: Finding) -> Finding:
+        if finding.kind is not FindingKind.SOURCE_SILENT:
+            return finding
+        self._silent[finding.id] = finding
+        why, name = self._ended.get(finding.subject), finding.about.partition(": silent")[0]
+        return replace(finding, about=f"{name}: silent: {why}, or `muster source remove {name}`") if why else finding
 
     def committed(self, gathered: Gathered) -> None:
         """The batch is in the store."""
@@ -89,8 +111,11 @@ class Standing:
         gathered.closed.discard(finding.id)
 
     def _lower(self, id_: str, gathered: Gathered) -> None:
-        if self._open.pop(id_, None) is None:
+        self._silent.pop(id_, None)
+        gone = self._open.pop(id_, None)
+        if gone is None:
             return
+        self._own.pop((gone.kind, gone.subject), None)
         gathered.findings.pop(id_, None)
         if id_ in self._stored:
             gathered.closed.add(id_)

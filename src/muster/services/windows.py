@@ -87,7 +87,9 @@ class Window:
 
     def follows(self, incarnation: str, sequence: int) -> bool:
         """True when it is the next number of the life that spoke last: then the number alone says how far the reporter has come."""
-        return _name(incarnation) == self.incarnation and sequence == self.high + 1 and len(self.lives[self.incarnation].ranges) == 1
+        newest = self.incarnation
+        life = self.lives.get(newest)
+        return life is not None and _name(incarnation) == newest and len(life.ranges) == 1 and sequence == life.high + 1
 
     def add(self, incarnation: str, sequence: int, digest: bytes, made: Made | None = None) -> None:
         """Takes a report in."""

@@ -15,7 +15,7 @@ import msgspec
 from muster.domain.model.attributes import Level
 from muster.domain.model.errors import InputError
 from muster.domain.model.names import NameKind, names_nothing
-from muster.wire.report import HeardDoc, ObservationDoc, ReportDoc
+from muster.wire.report import HeardDoc, ListingDoc, ObservationDoc, ReportDoc
 
 CARDS: Final = 128
 """Cards of one round; each may be cut."""
@@ -41,11 +41,21 @@ CAPTURES: Final = 4_096
 """Captures of one report."""
 ENTRIES: Final = 1_024
 """Entries of any other list or mapping."""
+HERE: Final = 4 * CARDS
+"""Cards of one node over all its reports, but for those that are removed or put away."""
+EVER: Final = 16 * CARDS
+"""Cards that were ever told of one node and are of no other now, but for those that an operator put away."""
+PIECES: Final = 2 * CARDS * PARTITIONS
+"""Devices and partitions of one node's cards, over all its reports."""
+CALLED: Final = 4 * CARDS * NAMES
+"""Names that one node's cards were ever told to have."""
+SOURCES: Final = 256
+"""Sources of one node, but for those that were removed."""
 TEXT: Final = 1_024
 """Characters of one name, id or key. The text of a reading, an event or a capture may be longer, as long as the report is not too large."""
 
-_LEAST = 12
-"""Bytes of the shortest row."""
+_OF_ROW = b"level"
+"""What each row has at least once: a round that has it seldom has few rows."""
 _NOBODY = msgspec.Raw(b"\x90")
 _KINDS = frozenset(NameKind)
 _SPLIT = "a report says less: send the rest in another, numbered as the next"
@@ -78,7 +88,8 @@ def report(told: ReportDoc) -> None:
         ("captures", len(told.captures), CAPTURES),
         ("adapters", len(told.adapters), ENTRIES),
     ):
-        _most(what, count, most, "the report", _SPLIT)
+        if count > most:
+            _most(what, count, most, "the report", _SPLIT)
     for what, text in (
         ("reporter", told.reporter),
         ("incarnation", told.incarnation),
@@ -88,10 +99,13 @@ def report(told: ReportDoc) -> None:
         ("boot_id", told.boot_id),
         ("agent_version", told.agent_version),
     ):
-        _short(what, text)
-    for source, boot in (*((each.source, each.boot_id) for each in told.listings), *((each.source, each.boot_id) for each in told.heard)):
-        _short("source", source)
-        _short("boot_id", boot)
+        if len(text) > TEXT:
+            _short(what, text)
+    rounds: tuple[ListingDoc | HeardDoc, ...] = (*told.listings, *told.heard)
+    for each in rounds:
+        if len(each.source) > TEXT or len(each.boot_id) > TEXT:
+            _short("source", each.source)
+            _short("boot_id", each.boot_id)
     for event in told.events:
         _most("ids", len(event.ids), NAMES, "an event")
         _texts("an event", (event.id, event.source, event.adapter, event.kind, event.code or "", *(word for pair in event.ids for word in pair)))
@@ -116,7 +130,7 @@ def _itself(told: ReportDoc) -> None:
 
 def _together(told: ReportDoc) -> None:
     """What its rounds say together. One that cannot be read is told of when it is read."""
-    if sum(len(each.facts) for each in told.heard) < APART * _LEAST and not told.listings:
+    if not told.listings and sum(each.facts.count(_OF_ROW) for each in told.heard) <= APART:
         return
     rows = [*(row for each in told.heard for row in _counted(each)), *(_unread(row) for each in told.listings for row in each.observations)]
     _most("rows", len(rows), ROWS, "the report", _SPLIT)

@@ -19,6 +19,8 @@ def readable(node: NodeDoc) -> None:
     for what, text, most in (("node.name", node.name, NAME), ("node.machine_id", node.machine_id, ID), ("node.system", node.system, ID)):
         if len(text) > most:
             raise InputError(f"{what} has {len(text)} characters; {most} are taken", hint=f"it begins with {text[:40]!r}")
+        if text.isascii() and text.isprintable() and " " not in text:
+            continue
         if not text.isprintable():
             raise InputError(f"{what} has signs that cannot be seen: {text[:80]!a}", hint="control characters and marks of direction are no part of a name")
         if text != unicodedata.normalize("NFC", " ".join(text.split())):

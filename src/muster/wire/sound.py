@@ -11,7 +11,7 @@ from muster.domain.model.errors import InputError
 from muster.domain.model.moments import LATEST
 from muster.wire import bounds
 from muster.wire.naming import readable
-from muster.wire.report import OLDEST, ReportDoc, unpack
+from muster.wire.report import OLDEST, HeardDoc, ListingDoc, ReportDoc, unpack
 
 
 def opened(body: bytes) -> ReportDoc:
@@ -26,18 +26,19 @@ def sound(report: ReportDoc) -> ReportDoc:
     """The report itself, when it can be taken. Raises InputError naming what is wrong."""
     if report.schema < OLDEST:
         raise InputError(f"schema {report.schema} is not known", hint=f"this server reads schema {OLDEST} and newer")
-    blank = next((name for name, text in _names(report) if not text.strip()), None)
-    if blank is not None:
-        raise InputError(f"{blank} is empty", hint="a report names who reports, since when, and the node")
+    for name, text in (("reporter", report.reporter), ("incarnation", report.incarnation), ("node.name", report.node.name)):
+        if not text.strip():
+            raise InputError(f"{name} is empty", hint="a report names who reports, since when, and the node")
     if not 0 <= report.sequence < 2**63:
         raise InputError("sequence is out of range", hint="count reports from 0 or 1 up")
     if not (_time(report.sent_at) and math.isfinite(report.sent_mono)):
         raise _no_time("sent_at")
-    seen = [(each.source, each.observed_at) for each in report.listings] + [(each.source, each.observed_at) for each in report.heard]
-    wrong = next((source for source, at in seen if not _time(at)), None)
-    if wrong is not None:
-        raise _no_time(f"round of {wrong}: observed_at")
-    _parts(report)
+    rounds: tuple[ListingDoc | HeardDoc, ...] = (*report.listings, *report.heard)
+    for each in rounds:
+        if not _time(each.observed_at):
+            raise _no_time(f"round of {each.source}: observed_at")
+    if report.listings or report.events or report.captures:
+        _parts(report)
     readable(report.node)
     bounds.report(report)
     return report
@@ -53,10 +54,6 @@ def _parts(report: ReportDoc) -> None:
     for number, capture in enumerate(report.captures):
         if not _time(capture.taken_at):
             raise _no_time(f"captures[{number}].taken_at")
-
-
-def _names(report: ReportDoc) -> tuple[tuple[str, str], ...]:
-    return ("reporter", report.reporter), ("incarnation", report.incarnation), ("node.name", report.node.name)
 
 
 def _time(at: float) -> bool:

@@ -40,8 +40,9 @@ def queued(site: Site, count: int) -> None:
     assert site.settled(lambda: site.ingest.meters.queue == count)
 
 
-def test_reports_are_gathered_into_one_commit() -> None:
-    with open_site(replace(QUICK, gather=0.3)) as site, clients(site, 20) as many:
+@pytest.mark.parametrize("rest", [0.0, 5.0])
+def test_reports_are_gathered_into_one_commit(rest: float) -> None:
+    with open_site(replace(QUICK, gather=0.3, rest=rest)) as site, clients(site, 20) as many:
         for number, client in enumerate(many):
             client.send(request(report(number)))
         assert {client.answer()[0] for client in many} == {200}
@@ -51,7 +52,53 @@ def test_reports_are_gathered_into_one_commit() -> None:
         meters = site.ingest.meters
         assert (meters.taken, meters.batches, meters.queue, meters.queue_bytes, meters.flight) == (20, len(numbers(site)), 0, 0, 0)
         assert meters.acknowledged.count == 20
-        assert meters.acknowledged.longest >= 0.25
+        assert meters.acknowledged.longest >= (0.25 if not rest else 0.0)
+
+
+RESTS = Limits(gather=0.05, rest=20.0)
+
+
+def test_a_batch_ends_the_rest_when_it_is_due_and_an_answer_when_it_is_there() -> None:
+    with open_site(RESTS) as site, clients(site, 3) as many:
+        began = time.monotonic()
+        assert many[0].ask(request(report(0)))[0] == 200
+        site.intake.hold.clear()
+        for number, client in enumerate(many, 1):  # one at work; the next is due while the writer is busy, and the third makes the listener rest without an end
+            client.send(request(report(number)))
+            time.sleep(0.2)
+        site.intake.hold.set()
+        assert {client.answer()[0] for client in many} == {200}
+        assert time.monotonic() - began < 10
+        assert in_order(site) == [0, 1, 2, 3]
+
+
+def test_what_comes_during_the_rest_goes_with_the_batch_that_ends_it() -> None:
+    with open_site(replace(RESTS, gather=0.4)) as site, clients(site, 6) as many:
+        assert {client.ask(request(report(number)))[0] for number, client in enumerate(many)} == {200}
+        site.intake.batches.clear()
+        for number, client in enumerate(many, 10):
+            client.send(request(report(number)))
+            time.sleep(0.03)
+        assert {client.answer()[0] for client in many} == {200}
+        assert [sorted(batch) for batch in numbers(site)] == [[10, 11, 12, 13, 14, 15]]
+
+
+def test_the_gate_ends_the_rest() -> None:
+    with open_site(RESTS) as site, clients(site, 4) as many:
+        assert many[0].ask(request(report(0)))[0] == 200
+        site.intake.hold.clear()
+        site.gate.wait.clear()
+        many[3].send(request(report(9), token="nobody's"))
+        time.sleep(0.2)
+        for number, client in enumerate(many[:3], 1):
+            client.send(request(report(number)))
+            time.sleep(0.2)
+        site.gate.wait.set()
+        began = time.monotonic()
+        assert many[3].answer()[0] == 401
+        assert time.monotonic() - began < 5
+        site.intake.hold.set()
+        assert {client.answer()[0] for client in many[:3]} == {200}
 
 
 def test_a_full_batch_does_not_wait() -> None:

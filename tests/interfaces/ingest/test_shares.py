@@ -130,6 +130,14 @@ def test_waiting_behind_what_is_large_is_no_sign_of_too_much() -> None:
         site.intake.hold.set()
 
 
+def test_who_is_held_back_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    shares = Shares(Limits(share=15.0))
+    for who in ("rogue", "rogue", "another"):
+        shares.add(Speaker(reporter=who, scope=Scope(reach=Reach.NODE, nodes=frozenset({who})), until=T0), 100.0)
+
+    assert ["rogue took 100 s" in each.getMessage() for each in caplog.records] == [True]
+
+
 def test_what_was_taken_is_forgotten_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr("muster.interfaces.ingest.shares.time.monotonic", lambda: now[0])

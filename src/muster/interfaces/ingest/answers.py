@@ -36,6 +36,7 @@ STATUS: tuple[tuple[type[MusterError], int], ...] = (
     (NotAllowed, 403),
     (Unavailable, 503),
 )
+PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 _pack = msgspec.msgpack.Encoder()
 _json = msgspec.json.Encoder()
 
@@ -57,7 +58,7 @@ class Answer:
         ends = b"Connection: close\r\n" if last or self.close else b""
         head = b"HTTP/1.1 %d %b\r\nDate: %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b%b\r\n" % (
             self.status,
-            HTTPStatus(self.status).phrase.encode(),
+            PHRASES[self.status],
             date,
             self.kind.encode(),
             len(self.body),

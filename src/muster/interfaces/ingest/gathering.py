@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 
 from muster.domain.model.access import Speaker
@@ -63,6 +64,9 @@ class Gathering:
         self._at_work: list[Post] = []
         self._timer: asyncio.TimerHandle | None = None
         self._due = False
+        self._begins = 0.0
+        """When the next batch is due, if a timer runs."""
+        self._bell = threading.Event()
         self._batches: SimpleQueue[list[Post] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="muster-intake", daemon=True)
         self._thread.start()
@@ -104,6 +108,20 @@ class Gathering:
             self._begin()
         elif self._timer is None and not self._due:
             self._timer = self._loop.call_later(self._limits.gather, self._begin)
+            self._begins = time.monotonic() + self._limits.gather
+
+    def rest(self) -> None:
+        """Sleeps until the next batch is due, or something is there for the loop to do: what comes meanwhile is read at once then, and goes with it."""
+        limit = self._limits.rest
+        wait = limit if self._timer is None else min(limit, self._begins - time.monotonic())
+        if wait > 0 and self._bell.wait(wait):
+            self._bell.clear()
+
+    def call(self, then: Callable[[], None]) -> None:
+        """From another thread: has the loop do something, and ends its rest."""
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(then)
+        self._bell.set()
 
     def _begin(self) -> None:
         """Hands the next batch to the writer, or, while it is busy, notes that one is due."""
@@ -173,8 +191,7 @@ class Gathering:
             except Exception:
                 log.exception("a batch of %d reports could not be taken", len(batch))
                 outcomes = [FailedError("an unexpected error; it is in the server's log with the time of this answer")] * len(batch)
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                self._loop.call_soon_threadsafe(self._done, batch, outcomes, time.monotonic() - began)
+            self.call(partial(self._done, batch, outcomes, time.monotonic() - began))
 
     def _take(self, batch: Sequence[Post]) -> list[Outcome]:
         """The outcomes of a batch: of those whose token still holds as the writer says, of the others the reason."""

@@ -47,8 +47,8 @@ class Limits:
     """Seconds of the writer's processor time that the reporter of one node may take in a minute; with more it is answered 429 until that is past."""
     share_of_many: float = 45.0
     """The same for who reports for several nodes."""
-    rest: float = 0.004
-    """After a turn that brought reports the listener sleeps for so long, so that it wakes once for several."""
+    rest: float = 0.05
+    """After a turn that brought reports the listener sleeps until the next batch is due or an answer is there, for so long at most: it wakes once for many."""
     queue: int = 8_192
     """Reports that wait for the writer; with more, the next are answered 429."""
     queue_bytes: int = 128 * MIB

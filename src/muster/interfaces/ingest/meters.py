@@ -68,7 +68,7 @@ class Meters:
     commits: Spread = field(default_factory=Spread)
     """Seconds of the writer for one batch."""
     acknowledged: Spread = field(default_factory=Spread)
-    """Seconds from a report's last byte to its answer."""
+    """Seconds from when a report was read to its answer."""
 
     @property
     def sent_away(self) -> int:

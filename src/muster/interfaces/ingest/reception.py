@@ -9,8 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from enum import IntEnum
+from functools import partial
 from typing import Protocol, TypeVar
 
 from muster.domain.model.errors import MusterError
@@ -20,6 +20,7 @@ from muster.interfaces.ingest.limits import Limits
 from muster.interfaces.ingest.line import Post, Sender
 from muster.interfaces.ingest.meters import Meters
 from muster.spi.access import Gate, Intake
+from muster.wiring.seldom import Seldom
 
 log = logging.getLogger("muster.ingest")
 T = TypeVar("T")
@@ -29,8 +30,6 @@ MOST_TOKENS = 100_000
 """Access tokens that are remembered; then it is begun anew."""
 LINGER = 2.0
 """Seconds for a client to read why it is sent away while it still sends."""
-FULL_AGAIN = 60.0
-"""Seconds until it is said again that connections are turned away."""
 SPREAD = 0.6180339887
 """Multiples of it fall apart evenly, modulo one."""
 
@@ -75,9 +74,9 @@ class Reception:
         self._may = (limits.stranger, limits.idle, limits.head_time, limits.body_time, limits.patience, LINGER)
         self._tokens: dict[str, str] = {}
         self._rooms: Counter[str] = Counter()
-        self._resting = False
+        self._resting = self._came = False
         self._sent_away = 0
-        self._full_again = float("-inf")
+        self._seldom = Seldom()
         self._date = (0, b"")
         self._every = min(SWEEP, *(may / 2 for may in self._may))
         self._sweeper = loop.call_later(self._every, self._sweep)
@@ -91,14 +90,13 @@ class Reception:
             self._say_full()
             return False
         self._guests.add(guest)
+        self._came = True
         self.meters.opened += 1
         self.meters.connections = len(self._guests)
         return True
 
     def _say_full(self) -> None:
-        now = time.monotonic()
-        if not self.closing and now >= self._full_again:
-            self._full_again = now + FULL_AGAIN
+        if not self.closing and self._seldom.may():
             most = self.limits.connections
             log.warning("%d connections are open, and others are turned away; raise ingest_connections and the limit of open files", most)
 
@@ -194,7 +192,9 @@ class Reception:
     def _rest(self) -> None:
         """More will have come when this is over, and one waking serves them all."""
         self._resting = False
-        time.sleep(self.limits.rest)
+        if not self._came:  # the loop lets in one in a turn: while more come it goes on at once
+            self._gathering.rest()
+        self._came = False
 
     def retry(self) -> int:
         """Seconds for the next one who is sent away, another for each, so that they do not come back together."""
@@ -229,8 +229,7 @@ class Reception:
             found = FailedError(
                 "an unexpected error; it is in the server's log with the time of this answer", hint="please report it with the lines of the log"
             )
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._found, then, found)
+        self._gathering.call(partial(self._found, then, found))
 
     def _found(self, then: Callable[[T | MusterError], None], found: T | MusterError) -> None:
         self._asked -= 1

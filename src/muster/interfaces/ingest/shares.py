@@ -13,12 +13,11 @@ from typing import TypeVar, overload
 
 from muster.domain.model.access import Reach, Speaker
 from muster.interfaces.ingest.limits import Limits
+from muster.wiring.seldom import Seldom
 
 log = logging.getLogger("muster.ingest")
 T = TypeVar("T")
 MINUTE = 60.0
-AGAIN = 60.0
-"""Seconds until it is said again that reporters are held back."""
 MANY = 4_096
 """Reporters that are remembered before those are forgotten that took nothing of late."""
 
@@ -31,10 +30,12 @@ class Each(Sequence[T]):
         self.spent = [0.0] * len(posts)
 
     def __iter__(self) -> Iterator[T]:
+        began = time.thread_time()
         for place, post in enumerate(self._posts):
-            began = time.thread_time()
             yield post
-            self.spent[place] += time.thread_time() - began
+            ended = time.thread_time()
+            self.spent[place] += ended - began
+            began = ended
 
     def __len__(self) -> int:
         return len(self._posts)
@@ -56,7 +57,7 @@ class Shares:
         """Seconds taken, when they were counted, and the share."""
         self._dear: dict[str, float] = {}
         """Who took long for their last report, and how long."""
-        self._again = float("-inf")
+        self._seldom = Seldom()
 
     def add(self, speaker: Speaker, seconds: float) -> None:
         """A report of this reporter took so long."""
@@ -70,8 +71,7 @@ class Shares:
         self._spent[who] = spent, now, share
         if len(self._spent) > MANY:
             self._spent = {each: told for each, told in self._spent.items() if self._left(each, now) > 0}
-        if spent > share and now >= self._again:
-            self._again = now + AGAIN
+        if spent > share and self._seldom.may():
             log.warning("%s took %.0f s of the writer within a minute, and is made to wait: what it reports is large, and new each time", who, spent)
 
     def wait(self, who: str) -> float:
