@@ -4,16 +4,29 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from muster.collect.answer import OURS, Fate, Posted, judged
 from muster.domain.model.errors import NotAllowed, Unavailable
 from muster.wiring.agent import CLOCK
 from muster.wiring.aloud import Aloud, waiting
 
 NOBODY: Any = None
+
+
+def ours(status: int, code: str) -> Posted:
+    """What a server of Muster answers."""
+    document = json.dumps({"type": f"{OURS}{code}", "code": code, "detail": "for a reason"}).encode()
+    return judged(status, {"Content-Type": "application/problem+json"}, document)
+
+
+def away(detail: str) -> Posted:
+    """Nobody answered."""
+    return Posted(Fate.LATER, detail)
 
 
 class Gone(io.StringIO):
@@ -35,18 +48,27 @@ def test_a_name_of_another_stays_in_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "kind", "hint"),
+    ("failed", "kind", "hint"),
     [
-        ("HTTP 401: who are you?", NotAllowed, "muster agent join"),
-        ("HTTP 503: the disk is full", Unavailable, "cannot take them now"),
-        ("HTTP 502: bad gateway", Unavailable, "somebody answers there"),
-        ("http://x: it speaks TLS; use https://", Unavailable, "name it so: --server https://"),
-        ("no server is running here", Unavailable, "`muster server` starts one"),
-        ("https://x: Connection refused", Unavailable, "`muster server` starts one"),
+        (ours(401, "not_signed_in"), NotAllowed, "muster agent join"),
+        (ours(403, "not_allowed"), NotAllowed, "muster agent join"),
+        (ours(503, "not_ready"), Unavailable, "cannot take them now"),
+        (judged(502, {}, b"bad gateway"), Unavailable, "somebody answers there"),
+        (judged(403, {}, b"<html>blocked</html>"), Unavailable, "somebody answers there"),
+        (judged(503, {}, b"<html>maintenance</html>"), Unavailable, "somebody answers there"),
+        (judged(200, {}, b"<html>welcome</html>"), Unavailable, "somebody answers there"),
+        (away("http://x: it speaks TLS; use https://"), Unavailable, "name it so: --server https://"),
+        (away("no server is running here"), Unavailable, "`muster server` starts one"),
+        (away("https://x: Connection refused"), Unavailable, "`muster server` starts one"),
+        (away("HTTP 401: nobody said this"), Unavailable, "`muster server` starts one"),
     ],
 )
-def test_what_to_do_where_reports_wait(trouble: str, kind: type[Exception], hint: str) -> None:
-    found = waiting(Path("/state/spool"), trouble, None)
+def test_what_to_do_where_reports_wait(failed: Posted, kind: type[Exception], hint: str) -> None:
+    found = waiting(Path("/state/spool"), failed, None)
     assert isinstance(found, kind)
     assert hint in found.hint
-    assert trouble in found.message
+    assert failed.detail in found.message
+
+
+def test_where_nothing_failed_the_server_is_slow() -> None:
+    assert "the server takes them slowly" in waiting(Path("/state/spool"), None, None).message

@@ -67,6 +67,42 @@ def test_what_does_not_fit_is_named_with_its_origin(monkeypatch: pytest.MonkeyPa
         load_settings(tmp_path / "none.toml")
 
 
+@pytest.mark.parametrize(
+    ("line", "message", "hint"),
+    [
+        ("prot = 1", "no setting prot ({file})", "near it: port"),
+        ("zzzz = 1", "no setting zzzz ({file})", "`muster config -o wide` lists the settings there are"),
+        ('port = "x"', "setting port ({file}): a whole number is wanted, not 'x'", "port: Port to listen on"),
+        ("port = 1.5", "setting port ({file}): a whole number is wanted, not 1.5", "port: "),
+        ("port = 70000", "setting port ({file}): 65535 or less is wanted, not 70000", "port: "),
+        ("port = -1", "setting port ({file}): 0 or more is wanted, not -1", "port: "),
+        ("keep_minutes = 0", "setting keep_minutes ({file}): more than 0 is wanted, not 0", "keep_minutes: "),
+        ('settle = "soon"', "setting settle ({file}): a number is wanted, not 'soon'", "settle: "),
+        ('in_memory = "maybe"', "setting in_memory ({file}): true or false is wanted, not 'maybe'", "in_memory: "),
+        ('door = "aprt"', "setting door ({file}): one of 'inside', 'apart' is wanted, not 'aprt'", "door: "),
+        ("names = 3", 'setting names ({file}): a list is wanted, like ["one", "two"], not 3', "names: "),
+        ("tls_key = 5", "setting tls_key ({file}): a path is wanted, not 5", "tls_key: "),
+        ("oidc_roles = 3", "setting oidc_roles ({file}): a table is wanted, with a line for each name, not 3", "oidc_roles: "),
+        ("[oidc_roles]\na = 1", "setting oidc_roles ({file}), at a: a text is wanted, not 1", "oidc_roles: "),
+        ('oidc_name_claim = ""', "setting oidc_name_claim ({file}): a text of one letter or more is wanted, not ''", "oidc_name_claim: "),
+        ("database = 3", "setting database ({file}): a text is wanted", "database: "),
+    ],
+)
+def test_what_is_wanted_is_said_in_our_words(tmp_path: Path, line: str, message: str, hint: str) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text(f"{line}\n")
+    with pytest.raises(InputError) as refused:
+        load_settings(file)
+    assert refused.value.message == message.format(file=file)
+    assert refused.value.hint.startswith(hint)
+
+
+def test_a_table_in_the_environment_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_OIDC_ROLES", "admins")
+    with pytest.raises(InputError, match=r"^setting oidc_roles \(MUSTER_OIDC_ROLES\): a table is wanted, as JSON$"):
+        load_settings()
+
+
 def test_folders() -> None:
     user = {"HOME": "/home/a"}
     assert state_folder(user, root=False) == Path("/home/a/.local/share/muster")

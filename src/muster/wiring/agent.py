@@ -363,7 +363,7 @@ def _once(made: Made, folder: Path, stop: threading.Event, member: Membership | 
         hint = "make room there, or name another folder with --state or MUSTER_STATE"
         raise Unavailable(f"reports are lost: {folder / 'spool'} cannot be written, and the server did not take them: {delivery.trouble}", hint=hint)
     if not delivered:
-        raise waiting(folder / "spool", delivery.trouble, member)
+        raise waiting(folder / "spool", delivery.failed, member)
     if aloud is not None:
         aloud.end()
     return 1 if delivery.refused else 0

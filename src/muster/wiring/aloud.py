@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from muster.collect.answer import ANSWERED
+from muster.collect.answer import Posted
 from muster.collect.clock import Clock
 from muster.collect.collector import Collector
 from muster.collect.delivery import Delivery
@@ -16,8 +16,8 @@ from muster.collect.words import LINE, plain
 from muster.domain.model.errors import MusterError, NotAllowed, Unavailable
 from muster.wiring.membership import Membership
 
-SHUT_OUT = ("HTTP 401:", "HTTP 403:")
-"""What a refusal by a server that was not joined begins with."""
+SHUT_OUT = (401, 403)
+"""How a server answers one that it does not let in."""
 JOIN = "a node joins a server on another machine, and its agent needs no --server and no MUSTER_TOKEN then: `muster agent join`"
 PATIENCE_S = 30.0
 """Seconds in which it should be known whose cards are here; what is known by then is said."""
@@ -59,7 +59,7 @@ class Aloud:
         """Says when it is connected, and how a stranger comes in. After each step of delivering, in its thread."""
         trouble = self.delivery.trouble
         if trouble:
-            if not self._trouble and self.member is None and (hint := _hint(trouble)):
+            if not self._trouble and self.member is None and (hint := _hint(self.delivery.failed)):
                 self._say(f"muster: the server does not let this agent in; {hint}")
             self._trouble = trouble
         elif self.delivery.delivered and (self._trouble or not self._greeted):
@@ -90,26 +90,26 @@ class Aloud:
             self.to.flush()
 
 
-def waiting(spool: Path, trouble: str, member: Membership | None) -> MusterError:
+def waiting(spool: Path, failed: Posted | None, member: Membership | None) -> MusterError:
     """Why the reports wait in ``spool``, and what to do: NotAllowed when the server does not let this node in, else Unavailable."""
-    told = f"the reports wait in {spool}: {trouble or 'the server takes them slowly'}"
+    told = f"the reports wait in {spool}: {failed.detail if failed else 'the server takes them slowly'}"
     status = "`muster agent status` says how this node stands"
     if member is None:
-        hint = _hint(trouble)
-        return NotAllowed(told, hint=hint) if hint else Unavailable(told, hint=_away(trouble))
+        hint = _hint(failed)
+        return NotAllowed(told, hint=hint) if hint else Unavailable(told, hint=_away(failed))
     return NotAllowed(told, hint=member.shut_out.hint or status) if member.shut_out else Unavailable(told, hint=status)
 
 
-def _away(trouble: str) -> str:
+def _away(failed: Posted | None) -> str:
     """What to do where reports are not taken, and nobody shut this node out."""
-    if trouble.startswith(f"{ANSWERED}503:"):
+    if failed and failed.ours and failed.status == 503:
         return "a server runs there and cannot take them now, for the reason that it gives; they are sent when this is over, and the agent runs"
-    if trouble.startswith(ANSWERED):
+    if failed and failed.status:
         return "somebody answers there who does not take them: is it the server's address? Its log, or that of what stands before it, may say more"
-    if trouble.endswith("use https://"):
+    if failed and failed.detail.endswith("use https://"):
         return "name it so: --server https://..., or MUSTER_SERVER"
     return "`muster server` starts one, --server URL names another"
 
 
-def _hint(trouble: str) -> str:
-    return JOIN if trouble.startswith(SHUT_OUT) else ""
+def _hint(failed: Posted | None) -> str:
+    return JOIN if failed and failed.ours and failed.status in SHUT_OUT else ""

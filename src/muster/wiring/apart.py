@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import signal
 import socket
@@ -34,6 +35,8 @@ PATIENCE = 60.0
 """Seconds in which the door opens."""
 SWITCH = 0.0005
 """Seconds after which a thread lets another go on: an answer must not wait for a refresh of columns."""
+SWEEP = (1_000, 5, 4_000)
+"""When the collector looks: at what is new for less than a millisecond, and hardly ever at all that is kept, which would hold up every request."""
 _PARENT_DIES = 1
 """prctl's PR_SET_PDEATHSIG."""
 
@@ -66,7 +69,8 @@ class Apart:
         return self._ended is None
 
     def stop(self) -> None:
-        """Ends it."""
+        """Ends it. One that still waits to be let open sees that nobody will."""
+        self._begun.close()
         until = time.monotonic() + 20
         with contextlib.suppress(ProcessLookupError):
             if self.alive:
@@ -75,7 +79,6 @@ class Apart:
                 time.sleep(0.02)
             if self.alive:
                 os.kill(self.pid, signal.SIGKILL)
-        self._begun.close()
 
 
 def part(
@@ -127,6 +130,9 @@ def _run(
     except Exception as error:  # noqa: BLE001 - whatever it is must be told to the process that waits for us
         begun.send(f"{type(error).__name__}: {error}")
         return 1
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*SWEEP)
     begun.send("")
     refreshed = time.monotonic()
     while not ending.wait(1.0) and web.thread.is_alive():

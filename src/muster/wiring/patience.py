@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-import time
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from muster.wiring.seats import Seat, Seats
+from muster.wiring.seldom import Seldom
 
 HEAD_TIME = 10.0
 """Seconds for a handshake; then for the head of a request, from the connection's begin or from its first byte."""
@@ -29,29 +29,20 @@ DRAIN = 64 * 1024
 """Bytes that are still read when the answer is given."""
 
 
-SELDOM = 60.0
-"""Seconds until a warning of the web server is said again: strangers may cause it as often as they like."""
-
-
-class _Seldom(logging.Filter):
-    """Lets a warning through once a minute."""
+class _Warnings(logging.Filter):
+    """Lets a warning of the web server through once a minute."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: dict[str, float] = {}
+        self._seldom = Seldom()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Errors always; others by their text."""
-        now, text = time.monotonic(), str(record.msg)
-        if record.levelno != logging.WARNING or now >= self._said.get(text, float("-inf")) + SELDOM:
-            if record.levelno == logging.WARNING:
-                self._said[text] = now
-            return True
-        return False
+        """Errors always; warnings by their text."""
+        return record.levelno != logging.WARNING or self._seldom.may(str(record.msg))
 
 
 _log = logging.getLogger("uvicorn.error")
-_log.addFilter(_Seldom())
+_log.addFilter(_Warnings())
 
 
 class PatientHttp(HttpToolsProtocol):

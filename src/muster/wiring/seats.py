@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import logging
 import resource
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from ipaddress import ip_address, ip_network
+
+from muster.wiring.seldom import Seldom
 
 log = logging.getLogger("muster.server")
 MOST = 400
@@ -19,8 +20,6 @@ LOCAL = 100
 """Connections at the socket."""
 QUARTER = 4
 """The part of the files that this process may open which users may take is one of so many."""
-AGAIN = 60.0
-"""Seconds until it is said again that there are too many."""
 
 
 class Seats:
@@ -33,7 +32,7 @@ class Seats:
         self._taken: defaultdict[str, set[Seat]] = defaultdict(set)
         self._count = 0
         self._idle: dict[Seat, None] = {}
-        self._again = float("-inf")
+        self._seldom = Seldom()
 
     def __len__(self) -> int:
         return self._count
@@ -67,9 +66,7 @@ class Seats:
         return True
 
     def _say(self) -> None:
-        now = time.monotonic()
-        if now >= self._again:
-            self._again = now + AGAIN
+        if self._seldom.may():
             log.warning("%s: %d connections are open, and others are closed or turned away: those first that say nothing", self._door, self._count)
 
     def idle(self, seat: Seat, *, idle: bool) -> None:

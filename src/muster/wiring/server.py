@@ -12,8 +12,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection
 from typing import Any, Protocol, TypeAlias
@@ -255,32 +255,39 @@ def serve(
     ready: Ready | None = None,
     until: threading.Event | None = None,
 ) -> int:
-    """Serves until SIGTERM or SIGINT (or ``until`` is set), then stops in order. ``ready`` is told once it answers. Returns 1 when a part broke, else 0."""
+    """Serves until SIGTERM or SIGINT (or ``until`` is set), then stops in order. ``ready`` is told once it answers. Returns 1 when a part broke, else 0.
+
+    Who is told to end while it starts does so as soon as it has: the right to write, once taken, is given back.
+    """
     ending = until or threading.Event()
     server = Server(settings, door, ingest)
-    server.start()
-    _tidy_seldom()
-    before = _on_signals(ending)
-    try:
-        log.info("serving", url=server.url, socket=server.socket, store=store_name(settings), version=running_version(), **_authority(server))
-        if settings.plain_http_beyond_loopback:
-            log.warning("no TLS beyond loopback: whoever is on the way reads every token and every answer", setting="plain_http_beyond_loopback")
-        if isinstance(ready, threading.Event):
-            ready.set()
-        elif ready is not None:
-            ready(server)
-        _tell_audit(server, "the audit log as this server found it")
-        _say_join(server)
-        while not ending.wait(1.0) and not server.broken:
-            pass
-    finally:
-        log.info("stopping")
-        _tell_audit(server, "the audit log as this server leaves it")
-        broken = server.broken
-        server.stop()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with _signals(ending):
+        server.start()
+        _tidy_seldom()
+        try:
+            _say(server, ready)
+            while not ending.wait(1.0) and not server.broken:
+                pass
+        finally:
+            log.info("stopping")
+            _tell_audit(server, "the audit log as this server leaves it")
+            broken = server.broken
+            server.stop()
     return 1 if broken else 0
+
+
+def _say(server: Server, ready: Ready | None) -> None:
+    """That it serves, to whoever wants to know."""
+    settings = server.settings
+    log.info("serving", url=server.url, socket=server.socket, store=store_name(settings), version=running_version(), **_authority(server))
+    if settings.plain_http_beyond_loopback:
+        log.warning("no TLS beyond loopback: whoever is on the way reads every token and every answer", setting="plain_http_beyond_loopback")
+    if isinstance(ready, threading.Event):
+        ready.set()
+    elif ready is not None:
+        ready(server)
+    _tell_audit(server, "the audit log as this server found it")
+    _say_join(server)
 
 
 def _tell_audit(server: Server, what: str) -> None:
@@ -322,7 +329,15 @@ def _authority(server: Server) -> dict[str, str]:
     return {"authority": server.authority.fingerprint} if server.authority else {}
 
 
-def _on_signals(ending: threading.Event) -> dict[int, Any]:
+@contextmanager
+def _signals(ending: threading.Event) -> Iterator[None]:
+    """Signals that say to end set ``ending`` while this lasts; for the thread that gets them."""
     if threading.current_thread() is not threading.main_thread():
-        return {}
-    return {number: signal.signal(number, lambda *_: ending.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: ending.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from muster.domain.model.errors import InputError
 from muster.domain.model.policy import Policy
@@ -127,11 +129,10 @@ def load_settings(file: Path | None = None, **flags: Any) -> ServerSettings:
     try:
         return ServerSettings(**{**told, "file_": _read(path) if path else {}})
     except ValidationError as wrong:
-        each = wrong.errors()[0]
-        name = ".".join(str(part) for part in each["loc"])
-        where = _origin(name, told, path)
-        known = ", ".join(ServerSettings.model_fields)
-        raise InputError(f"setting {name} ({where}): {each['msg']}", hint=f"settings are {known}") from wrong
+        raise refused(wrong.errors()[0], lambda name: _origin(name, told, path)) from wrong
+    except SettingsError as wrong:
+        name = next((each for each in ServerSettings.model_fields if f'"{each}"' in str(wrong)), "of the environment")
+        raise InputError(f"setting {name} ({_origin(name, told, path)}): a table is wanted, as JSON", hint='like {"name": "value"}') from wrong
 
 
 def exposed(file: Path | None) -> Path | None:
@@ -143,6 +144,41 @@ def exposed(file: Path | None) -> Path | None:
     if not isinstance(database, str):
         return None
     return path if _PASSWORD.search(database) else None
+
+
+def refused(wrong: ErrorDetails, origin: Callable[[str], str]) -> InputError:
+    """What does not fit, in our words: the setting and where it is from, what is wanted, and what is near a name that there is not."""
+    name, *within = (str(part) for part in wrong["loc"])
+    field = ServerSettings.model_fields.get(name)
+    if field is None:
+        near = get_close_matches(name, ServerSettings.model_fields, n=3)
+        hint = f"near it: {', '.join(near)}" if near else "`muster config -o wide` lists the settings there are"
+        return InputError(f"no setting {name} ({origin(name)})", hint=hint)
+    wanted = _wanted(wrong)
+    inner = f", at {'.'.join(within)}" if within else ""
+    given = f", not {wrong['input']!r:.100}" if field.repr else ""
+    return InputError(f"setting {name} ({origin(name)}){inner}: {wanted}{given}", hint=f"{name}: {field.description}")
+
+
+def _wanted(wrong: ErrorDetails) -> str:
+    """What is wanted, by the kind of what is wrong."""
+    kind, bounds = wrong["type"], wrong.get("ctx") or {}
+    words = {
+        "int": "a whole number is wanted",
+        "float": "a number is wanted",
+        "finite": "a number is wanted",
+        "bool": "true or false is wanted",
+        "path": "a path is wanted",
+        "string_too_short": "a text of one letter or more is wanted",
+        "string": "a text is wanted",
+        "tuple": 'a list is wanted, like ["one", "two"]',
+        "dict": "a table is wanted, with a line for each name",
+        "greater_than_equal": f"{bounds.get('ge', 0):g} or more is wanted",
+        "greater_than": f"more than {bounds.get('gt', 0):g} is wanted",
+        "less_than_equal": f"{bounds.get('le', 0):g} or less is wanted",
+        "literal": f"one of {bounds.get('expected', '')} is wanted".replace(" or ", ", "),
+    }
+    return next((text for begins, text in words.items() if kind.startswith(begins)), wrong["msg"])
 
 
 def _origin(name: str, told: Mapping[str, Any], path: Path | None) -> str:

@@ -22,45 +22,51 @@ class Index:
     """Names that a card has beside its place: UUIDs, serials, names that hold on its node. It may know names that a card had before."""
 
     def __init__(self) -> None:
-        self._ids: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._ids: dict[str, dict[str, str | tuple[str, ...]]] = {kind: {} for kind in (*(kind.value for kind in _STRONG), "local")}
+        """By kind and name; a name that only one card has, as most have, without a tuple around it."""
         self._sorted: tuple[int, list[str]] = (-1, [])
 
     def put(self, card: CardRecord) -> None:
         """Takes the names of a card in."""
         for kind in _STRONG:
             for value in card.ids.get(kind, ()):
-                self._add((kind.value, canonical(kind, value)), card.id)
+                self._add(kind.value, canonical(kind, value), card.id)
         for kind in _LOCAL:
             for value in card.ids.get(kind, ()):
                 if value and value != card.index:
-                    self._add(("local", value.lower()), card.id)
+                    self._add("local", value.lower(), card.id)
 
-    def _add(self, name: tuple[str, str], id_: str) -> None:
-        known = self._ids.get(name, ())
+    def _add(self, kind: str, name: str, id_: str) -> None:
+        known = self._of(kind, name)
         if id_ not in known:
-            self._ids[name] = (*known, id_)
+            self._ids[kind][name] = (*known, id_) if known else id_
+
+    def _of(self, kind: str, name: str) -> tuple[str, ...]:
+        found = self._ids[kind].get(name, ())
+        return (found,) if isinstance(found, str) else found
 
     def strong(self, word: str) -> list[str]:
         """Ids of the cards with this UUID or serial."""
-        return [id_ for kind in _STRONG for id_ in self._ids.get((kind.value, canonical(kind, word)), ())]
+        return [id_ for kind in _STRONG for id_ in self._of(kind.value, canonical(kind, word))]
 
     def local(self, word: str) -> tuple[str, ...]:
         """Ids of the cards that are called so on their node."""
-        return self._ids.get(("local", word.lower()), ())
+        return self._of("local", word.lower())
 
     def beginning(self, word: str) -> list[str]:
         """Ids of the cards with a UUID that begins so."""
         begins = canonical(NameKind.VENDOR_UUID, word)
         if len(begins) < SHORTEST:
             return []
-        if self._sorted[0] != len(self._ids):
-            self._sorted = (len(self._ids), sorted(name for kind, name in list(self._ids) if kind == NameKind.VENDOR_UUID))
+        known = self._ids[NameKind.VENDOR_UUID.value]
+        if self._sorted[0] != len(known):
+            self._sorted = (len(known), sorted(known))
         names = self._sorted[1]
         found: list[str] = []
         for name in names[bisect_left(names, begins) :]:
             if not name.startswith(begins):
                 break
-            found += self._ids.get((NameKind.VENDOR_UUID.value, name), ())
+            found += self._of(NameKind.VENDOR_UUID.value, name)
         return found
 
 

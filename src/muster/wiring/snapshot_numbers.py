@@ -26,6 +26,8 @@ MOVING = frozenset(key for key, entry in ATTRIBUTES.items() if entry.kind is not
 """Attributes whose numbers move."""
 BEAT = 0.25
 """Seconds for which a column of a large site is given again."""
+IDLE = 300.0
+"""Seconds after which what was made of an attribute goes that nobody asks for any more."""
 
 
 class Beside:
@@ -123,8 +125,19 @@ class Moving:
         """Looks up what columns of a table need once after rows came or went, so that no request waits for it."""
         if self._prepared.get(name) != table.generation:
             self._prepared[name] = table.generation
-            for key in list(self._columns) or sorted(self._numbers.keys())[:1]:  # other columns of the same subjects share it
-                self._of(name, table, self._told(key))
+            for key in {key for _, key in list(self._kept)} or sorted(self._numbers.keys())[:1]:  # other columns of the same subjects share it
+                self._of(name, table, self._numbers.column(key))
+
+    def tidy(self) -> None:
+        """Lets go of what nobody asked for lately."""
+        now = self._ticks()
+        for key in [key for key, (made, _) in list(self._columns.items()) if now - made > IDLE]:
+            self._columns.pop(key, None)
+        for place in [place for place, (made, _, _) in list(self._kept.items()) if now - made > IDLE]:
+            self._kept.pop(place, None)
+            self._single.pop(place, None)
+        for place in [place for place in list(self._sorted) if place[1] not in self._columns]:
+            self._sorted.pop(place, None)
 
     def _told(self, key: str) -> Column:
         """The newest numbers of ``key``, not older than a beat."""
@@ -147,7 +160,6 @@ class Moving:
 
     def _make(self, key: str, name: str, table: Table, size: int, voices: Voices, now: float) -> Floats:
         told = self._numbers.column(key)
-        self._columns[key] = (self._ticks(), told)
         places = self._of(name, table, told)
         subjects, values, times, others = self.beside.column(key)
         if not subjects:

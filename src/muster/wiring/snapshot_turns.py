@@ -34,6 +34,7 @@ class Turns:
     def __init__(self, numbers: Numbers | None) -> None:
         self._numbers = numbers
         self._kept: dict[str, _Kept] = {}
+        self._last = _Kept(math.inf, (), ())
         self._sleeping: dict[int, set[str]] = {}
         self._heard_at: dict[int, float] = {}
         self._slots: dict[tuple[str, str], int] = {}
@@ -76,7 +77,10 @@ class Turns:
                 following.append((slot, end.promise))
             else:
                 fixed = min(fixed, until)
-        self._kept[id_] = _Kept(fixed, tuple(following), tuple(asleep))
+        kept = _Kept(fixed, tuple(following), tuple(asleep))
+        if kept != self._last:  # cards of one node, that come one after the other, mostly wait for the same
+            self._last = kept
+        self._kept[id_] = self._last
         for slot in asleep:
             self._sleeping.setdefault(slot, set()).add(id_)
             self._heard_at[slot] = self._heard(slot)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -31,7 +30,8 @@ from muster.spi.store import RollReader
 from muster.store.reader import Reader
 from muster.wire import shown
 from muster.wiring.snapshot_clocks import on_time
-from muster.wiring.snapshot_columns import Showing, apart_of, by_card, chunks, kinds, moves, numbers_of, owners_of, padded, unswept
+from muster.wiring.snapshot_columns import Showing, apart_of, chunks, moves, numbers_of, owners_of, padded, unswept
+from muster.wiring.snapshot_findings import Opened
 from muster.wiring.snapshot_lists import Lists
 from muster.wiring.snapshot_names import Index, candidates
 from muster.wiring.snapshot_numbers import BEAT, MOVING, Moving, Voices, number
@@ -92,8 +92,7 @@ class Views:
         self._version = 0
         self.took = 0.0
         """Seconds of the last look."""
-        self._findings: dict[str, list[Finding]] = {}
-        self._open: Counter[str] = Counter()
+        self.opened = Opened(reader)
         self._shown: Showing | None = None
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
@@ -127,8 +126,7 @@ class Views:
             found = self._take_in(self.records.read(ids), now)
             self._drop(set(ids) - found)
         if old is None or fresh.version != self._version or version != self._version:
-            opened = [row.finding for row in self.reader.findings()]
-            self._findings, self._open = by_card(opened), Counter(each.kind.value for each in opened)
+            self.opened.look()
         self._version = fresh.version
         self._publish(now)
 
@@ -216,8 +214,8 @@ class Views:
     def _publish(self, now: float) -> None:
         tables = {"cards": self._cards, "devices": self._devices, "partitions": self._partitions}
         told = {name: table.columns() for name, table in tables.items()}
-        told["cards"] = (told["cards"][0], {**told["cards"][1], "findings": kinds(self._cards, self._findings)})
-        self._shown = Showing(self._version, now, next(self._stamps), told, owners_of(told["devices"][1].get("card"), self._cards.places), dict(self._findings))
+        told["cards"] = (told["cards"][0], {**told["cards"][1], "findings": self.opened.column(self._cards)})
+        self._shown = Showing(self._version, now, next(self._stamps), told, owners_of(told["devices"][1].get("card"), self._cards.places), self.opened.by_card)
         if self._large:
             prepare(self.cards(), _USUAL)
             if self._moving is not None:
@@ -294,6 +292,11 @@ class Views:
         while not self._ending.wait(self.settings.beat):
             try:
                 self.refresh()
+                self.lists.keep()
+                if self._moving is not None:
+                    self._moving.tidy()
+                if trouble:
+                    log.info("columns are kept again")
                 trouble = ""
             except MusterError as error:
                 if error.message != trouble:
@@ -359,10 +362,6 @@ class Views:
     def findings(self) -> Mapping[str, Sequence[Finding]]:
         """Open findings by card."""
         return self.now.findings
-
-    def open_kinds(self) -> Counter[str]:
-        """How many findings of each kind are open."""
-        return self._open
 
     def wrong(self) -> dict[str, str]:
         """What is not well with the columns."""

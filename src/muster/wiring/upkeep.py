@@ -89,9 +89,7 @@ def backup(settings: ServerSettings, file: Path, now: float, version: str) -> Ba
 def coming(settings: ServerSettings, file: Path) -> Manifest:
     """What a backup is, before it is put in place of the store. Raises Conflict at once while a server runs on the state folder, InputError for no backup."""
     manifest = archive.told(file)
-    if settings.state.is_dir():
-        with as_owner(settings.state):
-            holds.hold(settings.state).close()
+    _nobody_on(settings)
     return manifest
 
 
@@ -127,7 +125,10 @@ def upgrade(
     place = place_of(settings)
     found, steps = looking.pending(place)
     plan = Upgraded(name=_name(place), found=found, steps=steps)
-    if not steps or dry_run or not agreed(plan):
+    if not steps or dry_run:
+        return plan
+    _nobody_on(settings)
+    if not agreed(plan):
         return plan
     with _held(settings, place, patience):
         copy = settings.state / f"before-{steps[-1].revision}-{_stamp(now)}.backup"
@@ -135,6 +136,13 @@ def upgrade(
         with as_owner(settings.state):
             open_store(place, alone=True).close()
     return Upgraded(name=plan.name, found=found, steps=steps, copy=copy)
+
+
+def _nobody_on(settings: ServerSettings) -> None:
+    """Raises Conflict at once while a server runs on the state folder: nobody is asked about what cannot be done."""
+    if settings.state.is_dir():
+        with as_owner(settings.state):
+            holds.hold(settings.state).close()
 
 
 @contextmanager
@@ -187,10 +195,12 @@ def _known_of(place: Path | str) -> Connections | None:
 
 
 def _acquire(lease: WriterLease, name: str, patience: float) -> None:
-    until = time.monotonic() + patience
+    """Waits for a lease whose holder may be gone. Raises Conflict as soon as that one is seen to renew it, and when it is not to be had in time."""
+    until, first = time.monotonic() + patience, None
     while not lease.acquire("upkeep", time.monotonic()):
-        if time.monotonic() > until:
-            holder = lease.holder()
+        holder = lease.holder()
+        first = first or holder
+        if (holder is not None and holder != first) or time.monotonic() > until:
             raise Conflict(f"{name} is written by {holder.holder if holder else 'a server'}", hint="stop that server first")
         time.sleep(0.2)
 

@@ -17,6 +17,7 @@ import structlog
 from muster.domain.model.errors import Conflict, MusterError, Unavailable
 from muster.domain.model.moments import rfc3339
 from muster.domain.model.policy import Policy
+from muster.services.departed import nobody
 from muster.services.enrolment import Enrolment
 from muster.services.inventory import Inventory
 from muster.services.users import Tokens
@@ -166,7 +167,7 @@ class Writing:
 
     def _inventory(self, writer: RollWriter, policy: Policy, now: float) -> Keeper:
         bounds = self.enrolment
-        return Inventory(writer, policy, now, bounds=bounds, quiet=policy.stale_floor)
+        return Inventory(writer, policy, now, bounds=bounds, quiet=policy.stale_floor, ended=bounds.ended if bounds is not None else nobody)
 
     def _lease(self, *, certain: bool = False) -> None:
         """Takes the right to write where it is to be had: the folder's lock first, where the store is a file in it."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from muster.domain.model.errors import Unavailable
@@ -33,6 +33,10 @@ class Watched:
     def regions_of(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The parts that know these names."""
         return self._writer.regions_of(names)
+
+    def lacking(self, digests: Sequence[str]) -> list[str]:
+        """Those of these captures that are not kept and would be."""
+        return self._writer.lacking(digests)
 
     def commit(self, batch: Batch) -> None:
         """Writes the batch. Raises Unavailable."""

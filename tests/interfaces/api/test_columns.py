@@ -16,6 +16,7 @@ from muster.domain.decide.pick_fields import CARD_FIELDS, PART_FIELDS
 from muster.domain.model.attributes import Level
 from muster.interfaces.api import cards, parts
 from muster.interfaces.api.roll import Then
+from muster.wiring import snapshot_numbers
 from muster.wiring.desk import Desk
 from muster.wiring.snapshots import Settings, Views
 
@@ -183,3 +184,23 @@ def test_a_large_roll_is_kept_by_a_thread_and_refuses_to_be_read_through() -> No
             assert get(api, "/api/v1/cards/SN-1001", at="2026-09-21T14:13:20Z")["presence"] == "present"
         finally:
             served.state.rooms.views.close()
+
+
+def test_columns_of_gauges_that_nobody_asks_for_go() -> None:
+    clock, ticks = Clock(), [0.0]
+    with fleet(clock) as desk:
+        views = Views(desk.reader, desk.policy, clock, desk.adapters, desk.numbers, Settings(small=0), ticks=lambda: ticks[0])
+        views.refresh()
+        moving = views._moving
+        assert moving is not None
+        told = views.cards(("temperature.core",)).columns["temperature.core"]
+        words = moving.words(views._cards.places, frozenset({"temperature.core"}), "cards", views._cards)
+        moving.tidy()
+        assert ("cards", "temperature.core") in moving._kept
+        ticks[0] += snapshot_numbers.IDLE + 1
+        moving.tidy()
+        assert [len(kept) for kept in (moving._kept, moving._single, moving._columns, moving._sorted)] == [0, 0, 0, 0]
+        again = views.cards(("temperature.core",)).columns["temperature.core"]
+        assert [again.at(row) for row in range(views.size)] == [told.at(row) for row in range(views.size)]
+        assert moving.words(views._cards.places, frozenset({"temperature.core"}), "cards", views._cards) == words
+        assert words

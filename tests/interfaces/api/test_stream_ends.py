@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream ends with the token by which it was asked for, and one user does not hold all of them."""
+"""Streams and exports end with the token by which they were asked for, and one user does not hold all streams."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 from tests.interfaces.api.site import PEOPLE, ROOT, Site, site
 
-from muster.interfaces.api import feed, streams
+from muster.interfaces.api import feed, lasting, telling
 from muster.interfaces.api.feed import Feed
 from muster.interfaces.api.problems import WebError
 from muster.spi.users import NewToken
@@ -20,24 +21,31 @@ STREAM = "/api/v1/changes/stream"
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(streams, "LOOK", 0.05)
+    monkeypatch.setattr(lasting, "LOOK", 0.05)
     with site() as found:
         yield found
 
 
 def read(here: Site, secret: str, then: Callable[[], Awaitable[None]], within: float) -> bytes:
     """What a stream told until it ended. Raises TimeoutError when it did not."""
-    sent: list[bytes] = []
+    told = b"".join(each.get("body", b"") for each in messages(here, secret, then, within))
+    assert here.app.state.rooms.feed.open == 0
+    return told
+
+
+def messages(here: Site, secret: str, then: Callable[[], Awaitable[None]], within: float, path: str = STREAM, query: bytes = b"") -> list[Any]:
+    """What was sent until it ended. Raises TimeoutError when it did not."""
+    sent: list[Any] = []
 
     async def never() -> Any:
         await asyncio.Event().wait()
 
     async def send(message: Any) -> None:
-        sent.append(message.get("body", b""))
+        sent.append(message)
 
     async def follow() -> None:
         scope = {
-            "type": "http", "method": "GET", "path": STREAM, "raw_path": STREAM.encode(), "query_string": b"", "http_version": "1.1",
+            "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": query, "http_version": "1.1",
             "headers": [(b"host", b"127.0.0.1"), (b"authorization", b"Bearer " + secret.encode())], "scheme": "http", "root_path": "",
             "client": ("192.0.2.7", 1), "server": ("127.0.0.1", 80), "asgi": {"version": "3.0"},
         }  # fmt: skip
@@ -46,8 +54,7 @@ def read(here: Site, secret: str, then: Callable[[], Awaitable[None]], within: f
         await asyncio.wait_for(reading, within)
 
     asyncio.run(follow())
-    assert here.app.state.rooms.feed.open == 0
-    return b"".join(sent)
+    return sent
 
 
 async def nothing() -> None:
@@ -102,3 +109,32 @@ def test_few_streams_are_still_for_one_user(here: Site) -> None:
         kept.enter("local ")
     with pytest.raises(WebError):
         kept.enter("local ")
+
+
+@pytest.mark.parametrize("form", ["ndjson", "csv"])
+def test_an_export_breaks_off_when_its_token_is_revoked(here: Site, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    monkeypatch.setattr(telling, "PART", 1)
+    honest = telling._part
+    go_on = threading.Event()
+
+    def slow(*args: Any) -> bytes:
+        go_on.wait(0.5)
+        return honest(*args)
+
+    monkeypatch.setattr(telling, "_part", slow)
+
+    async def revoke() -> None:
+        await asyncio.sleep(0.2)
+        here.tokens.revoke("viewer", ROOT, here.clock())
+
+    cards = int(here.ask("admin", "GET", "/api/v1/cards").json()["total"])
+    sent = messages(here, here.secrets["viewer"], revoke, 10.0, "/api/v1/cards", b"format=" + form.encode())
+    assert sent[0]["status"] == 200
+    assert all(each.get("more_body") for each in sent[1:])  # it is not said to be whole
+    assert b"".join(each.get("body", b"") for each in sent[1:]).count(b"\n") < cards
+
+
+def test_an_export_whose_token_holds_is_whole(here: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telling, "PART", 1)
+    sent = messages(here, here.secrets["viewer"], nothing, 10.0, "/api/v1/cards", b"format=ndjson")
+    assert sent[-1]["more_body"] is False

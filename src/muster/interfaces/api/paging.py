@@ -26,6 +26,7 @@ from muster.domain.model.errors import InputError
 from muster.domain.model.filters import Fields, Tree, paths
 from muster.domain.model.moments import LATEST
 from muster.domain.model.snapshot import Mask, Snapshot
+from muster.interfaces.api import vocabulary
 from muster.interfaces.api.params import Asked
 from muster.wire.documents import encode
 
@@ -58,6 +59,8 @@ def question(name: str, asked: Asked, fields: Fields, now: float, default: str) 
     at, after = _opened(asked.cursor, seal, keys) if asked.cursor else (asked.time(now), None)
     seen_from = now if at is None else at
     tree = understand(asked.filter, fields, seen_from) if asked.filter.strip() else None
+    if tree is not None:
+        vocabulary.check(name.partition(" ")[0], tree)
     return Question(name=name, tree=tree, keys=keys, limit=asked.limit, after=after, at=at, now=seen_from, seal=seal)
 
 

@@ -7,7 +7,7 @@ The present goes by columns, and only the rows that are shown are read from the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -148,19 +148,43 @@ class Then:
 
     def findings(self) -> Mapping[str, Sequence[Finding]]:
         """Open findings by card."""
-        if self.at is None and self.desk.whole:
-            return self.views.findings()
+        if self.at is None:
+            return self.views.findings() if self.desk.whole else _Seen(self)
         by: dict[str, list[Finding]] = defaultdict(list)
         for row in self.desk.reader.findings(at=self.at):
             for card in dict.fromkeys((*row.finding.cards, row.finding.subject)):
                 by[card].append(row.finding)
         return by
 
+    def sees(self, finding: Finding, names: Mapping[str, str]) -> bool:
+        """True for an open finding that who asks may see: on a node of theirs, else on no node and about something of theirs. ``names`` are those of nodes."""
+        if finding.node:
+            return self.desk.sees(names.get(finding.node))
+        return self.visible((finding.subject, *finding.cards))
+
     def vendor(self, shown: CardView) -> str | None:
         """The maker, as its adapter is called: by the PCI vendor id, else by the source that named the product."""
         found = shown.readings.get("pci.vendor_id")
         named = shown.readings.get("product.name")
         return makers(self.desk.adapters)(getattr(found.reading, "value", None) if found else None, named.source if named else "")
+
+
+class _Seen(Mapping[str, Sequence[Finding]]):
+    """Open findings by card for one who may not see all: looked at as they are asked for."""
+
+    def __init__(self, then: Then) -> None:
+        self._then, self._all = then, then.views.findings()
+
+    def __getitem__(self, card: str) -> Sequence[Finding]:
+        found = self._all[card]
+        names = self._then.views.node_names({each.node for each in found if each.node})
+        return [each for each in found if self._then.sees(each, names)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
 
 
 def _sketch(card: CardRecord, keys: frozenset[str], parts: bool) -> CardRecord:

@@ -13,18 +13,17 @@ from fastapi import Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Message, Receive, Scope, Send
 
-from muster.domain.model.errors import NotAllowed, Unavailable
 from muster.domain.model.moments import rfc3339
 from muster.domain.model.roll import FindingKind, Happening
 from muster.interfaces.api import rows
 from muster.interfaces.api.answers import AtDesk, answers
 from muster.interfaces.api.feed import Entry, Feed, Mark, chosen, mark
+from muster.interfaces.api.lasting import ended, over
 from muster.interfaces.api.problems import WebError
 from muster.interfaces.api.roll import Then
 from muster.interfaces.api.rooms import InRooms
 from muster.spi.store import ChangeRow
 from muster.wire.documents import encode
-from muster.wiring.desk import Desk
 
 ANSWERS = answers({"type": "string"}, "Events, as they happen", 400, 404, media="text/event-stream")
 """What the route answers, for the document."""
@@ -32,8 +31,6 @@ HEARTBEAT = 15.0
 """Seconds of silence after which a comment says that the server is there."""
 SLOW = 20.0
 """Seconds that a reader may take to accept what was sent before the stream ends."""
-LOOK = 1.0
-"""Seconds between two looks whether the token still holds."""
 RETRY_MS = 2000
 _KINDS = frozenset({*Happening, *FindingKind})
 
@@ -68,20 +65,7 @@ async def stream(
     then = Then(desk=desk, views=rooms.views, at=None, now=desk.clock())
     id_ = await run_in_threadpool(_subject, then, subject) if subject else ""
     start = await run_in_threadpool(rooms.feed.start, last)
-    return _Stream(rooms.feed, then, _Wanted(frozenset(asked), id_, what, wait), start, partial(_over, desk, request.headers.get("authorization", "")))
-
-
-def _over(desk: Desk, shown: str) -> str:
-    """Why who asked may not ask any more: their token was ended; empty when they may."""
-    if not desk.user.token or desk.users is None:
-        return ""
-    try:
-        now = desk.users.user(shown.partition(" ")[2].strip(), desk.clock())
-    except NotAllowed as refused:
-        return refused.message
-    except Unavailable:
-        return ""
-    return "" if now == desk.user else "the token may other things now"
+    return _Stream(rooms.feed, then, _Wanted(frozenset(asked), id_, what, wait), start, partial(over, desk, request.headers.get("authorization", "")))
 
 
 def _subject(then: Then, word: str) -> str:
@@ -115,22 +99,15 @@ class _Stream(Response):
                 return
             gone = asyncio.ensure_future(_gone(receive))
             telling = asyncio.ensure_future(self._tell(send))
-            ended = asyncio.ensure_future(self._ended())
-            done, running = await asyncio.wait({gone, telling, ended}, return_when=asyncio.FIRST_COMPLETED)
+            held = asyncio.ensure_future(ended(self._over))
+            done, running = await asyncio.wait({gone, telling, held}, return_when=asyncio.FIRST_COMPLETED)
             for task in running:
                 task.cancel()
-            await asyncio.gather(gone, telling, ended, return_exceptions=True)
-            if ended in done and gone not in done and telling not in done:
-                await self._end(send, ended.result())
+            await asyncio.gather(gone, telling, held, return_exceptions=True)
+            if held in done and gone not in done and telling not in done:
+                await self._end(send, held.result())
         finally:
             self._feed.leave(self._user)
-
-    async def _ended(self) -> str:
-        """Returns when the token with which the stream was asked for holds no more: why."""
-        while True:
-            await asyncio.sleep(LOOK)
-            if why := await run_in_threadpool(self._over):
-                return why
 
     async def _tell(self, send: Send) -> None:
         loop = asyncio.get_running_loop()

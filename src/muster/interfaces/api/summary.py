@@ -60,7 +60,7 @@ async def summary(
     await upon(rooms, lambda: None)
     if rooms.views.lists.old():
         await run_in_threadpool(rooms.views.lists.renew)
-    return tags.told(request, _present(then, keys))
+    return tags.told(request, _present(then, keys) if desk.whole else await run_in_threadpool(_present, then, keys))
 
 
 def _present(then: Then, keys: Sequence[str]) -> d.Summary:
@@ -87,8 +87,8 @@ def _present(then: Then, keys: Sequence[str]) -> d.Summary:
 
 def _open_kinds(then: Then) -> Counter[str]:
     if then.desk.whole:
-        return then.views.open_kinds()
-    return Counter(row.finding.kind.value for row in then.desk.reader.findings())
+        return then.views.opened.kinds
+    return then.views.opened.seen(then.views.node_names, then.sees)
 
 
 def counts(snapshot: Snapshot, path: str, among: Mask) -> Counter[str]:

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 from fastapi import Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import StreamingResponse
 
 from muster.domain.model.attributes import ATTRIBUTES
 from muster.domain.model.moments import rfc3339
 from muster.formats import formula
 from muster.interfaces.api import tags
+from muster.interfaces.api.lasting import Export
 from muster.interfaces.api.paging import Page, Question, Selection
 from muster.interfaces.api.problems import WebError
 from muster.interfaces.api.rooms import Rooms, upon
@@ -94,7 +94,7 @@ async def tell(request: Request, rooms: Rooms, form: str, asked: Question, selec
     }
     if found.total is not None:
         headers["x-total-count"] = str(found.total)
-    return StreamingResponse(_parts(form, found.rows, selection, telling), media_type=MEDIA[form], headers=headers)
+    return Export(request, _parts(form, found.rows, selection, telling), MEDIA[form], headers)
 
 
 def _sent(request: Request, asked: Question, found: Page[Any], items: Sequence[Printed]) -> Response:
