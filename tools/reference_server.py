@@ -48,7 +48,7 @@ INGEST: dict[str, str] = {
     "muster_ingest_commit_seconds_total": "Seconds that batches took, from the writer's beginning to durable.",
     "muster_ingest_commit_count_total": "Batches counted in it.",
     "muster_ingest_commit_longest_seconds": "The longest of them since the server began.",
-    "muster_ingest_acknowledge_seconds_total": "Seconds from a report's last byte to its answer.",
+    "muster_ingest_acknowledge_seconds_total": "Seconds from when a report was read to its answer.",
     "muster_ingest_acknowledge_count_total": "Reports counted in it.",
     "muster_ingest_acknowledge_longest_seconds": "The longest of them since the server began.",
 }

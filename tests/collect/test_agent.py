@@ -12,6 +12,7 @@ from tests.collect.world import Hands, Lines, Told, source
 
 from muster.collect.agent import BEAT_S, COMPANY_S, Agent
 from muster.collect.collector import Collector
+from muster.collect.evidence import Evidence
 from muster.collect.follow import Cursors, Follower
 from muster.collect.node import NodeAdapter
 from muster.collect.pace import CLOSE_FACTOR
@@ -28,7 +29,15 @@ from muster.wire.report import ListingDoc, NodeDoc, ReportDoc
 class Made:
     """An agent and what it wrote."""
 
-    def __init__(self, folder: Path, adapters: Sequence[Adapter], reader: Told, stream: Stream | None = None, streams: tuple[Source, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        adapters: Sequence[Adapter],
+        reader: Told,
+        stream: Stream | None = None,
+        streams: tuple[Source, ...] = (),
+        evidence: Evidence | None = None,
+    ) -> None:
         self.hands = Hands()
         clock = self.hands.clock()
         self.spool = Spool(folder / "spool")
@@ -38,7 +47,7 @@ class Made:
         names = iter(f"i{n}" for n in range(9))
         self.agent = Agent(
             Collector(adapters, readers, clock, {}),
-            Teller("boot"),
+            Teller("boot", evidence or Evidence()),
             Reports(Identity(node=NodeDoc(name="n1")), clock, lambda: next(names)),
             self.spool,
             clock,
@@ -200,6 +209,20 @@ def test_captures_that_the_server_wants_come_out_of_the_ring(tmp_path: Path) -> 
     found = made.until(lambda found: bool(found))
 
     assert [(len(each.heard), [capture.payload for capture in each.captures]) for each in found] == [(0, [b"one memory.total=2048"])]
+
+
+def test_a_capture_that_this_hour_does_not_allow_comes_in_the_next(tmp_path: Path) -> None:
+    evidence = Evidence(per_hour=25)
+    made = Made(tmp_path, [Lines("acme", [source("a", cadence=7000)])], Told({"a": b"one memory.total=2048"}), evidence=evidence)
+    (first,) = made.until(lambda found: bool(found))
+    (capture,) = first.captures
+    made.agent.wanted([capture.digest])
+    made.agent.step(0.01)
+    assert not [each for each in made.wrote() if each.captures]
+
+    made.hands.pass_(3700)
+    found = made.until(lambda found: any(each.captures for each in found))
+    assert [each.payload for report in found for each in report.captures] == [b"one memory.total=2048"]
 
 
 def test_an_event_has_its_capture_and_makes_it_look_closer(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from muster.collect.delivery import Delivery
 from muster.collect.post import Poster, address
 from muster.collect.spool import Spool
 from muster.collect.words import LINE, LONGEST, OneLine, plain
-from muster.wire.report import AnswerDoc
+from muster.wire.report import AnswerDoc, ReportDoc
 
 JSON, PROBLEM, MSGPACK = "application/json", "application/problem+json", "application/msgpack"
 APPLIED = b'{"answer":"applied"}'
@@ -36,20 +36,24 @@ def fate(status: int, body: object = None, kind: str = JSON) -> Posted:
     return judged(status, {"Content-Type": kind}, raw)
 
 
+def problem(code: str, **more: object) -> dict[str, object]:
+    """A problem document as our servers write it."""
+    return {"type": f"urn:muster:problem:{code}", "code": code, **more}
+
+
 def test_what_a_server_of_ours_says() -> None:
     assert fate(200, {"answer": "applied", "wanted": ["d1"]}) == Posted(Fate.TAKEN, "applied", wanted=("d1",))
     assert fate(200, {"answer": "duplicate"}, "Application/JSON; charset=utf-8").fate is Fate.TAKEN
     assert fate(200, msgspec.msgpack.encode(AnswerDoc("applied")), MSGPACK) == Posted(Fate.TAKEN, "applied")
     assert fate(200, {"answer": "refused", "detail": "x"}) == Posted(Fate.REFUSED, "refused: x", renew=True)
-    assert fate(409, {"code": "refused", "detail": "used"}, PROBLEM) == Posted(Fate.REFUSED, "HTTP 409: used", renew=True)
+    assert fate(409, problem("refused", detail="used"), PROBLEM) == Posted(Fate.REFUSED, "HTTP 409: used", renew=True)
     assert fate(409, {"answer": "refused", "detail": "used"}).fate is Fate.REFUSED
     for status in (400, 415, 422):
-        assert fate(status, {"code": "invalid_input", "title": "bad"}, PROBLEM) == Posted(Fate.REFUSED, f"HTTP {status}: bad")
-    assert fate(413).fate is Fate.TOO_LARGE
-    assert fate(302).detail == "HTTP 302: without a word"
-    for status in (401, 403, 404, 421, 429, 500, 502, 503):
-        assert fate(status).fate is Fate.LATER
-        assert fate(status).broke is (status in (500, 502))
+        assert fate(status, problem("invalid_input", title="bad"), PROBLEM) == Posted(Fate.REFUSED, f"HTTP {status}: bad")
+    assert fate(413, problem("too_large", detail="split"), PROBLEM) == Posted(Fate.TOO_LARGE, "HTTP 413: split")
+    for status in (401, 403, 404, 411, 421, 429, 500, 503):
+        posted = fate(status, problem("a_code", detail="why"), PROBLEM)
+        assert posted == Posted(Fate.LATER, f"HTTP {status}: why", broke=status == 500)
     assert judged(503, {"Retry-After": "7"}, b"").wait == 7
 
 
@@ -82,9 +86,58 @@ def test_what_is_no_acknowledgement(body: bytes, kind: str) -> None:
         assert fate(status, body, kind).fate is Fate.LATER, "nobody of ours refused it"
 
 
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"", ""),
+        (b"<html><h1>413 Request Entity Too Large</h1></html>", "text/html"),
+        ({"code": "too_large", "detail": "the gateway's"}, PROBLEM),
+        ({"type": "https://gateway.example/too_large", "code": "too_large"}, PROBLEM),
+        ({"type": "urn:muster:problem:", "detail": "no code"}, PROBLEM),
+        ({"code": 413, "reason": "RequestEntityTooLarge"}, JSON),
+        ({"answer": "applied"}, JSON),
+    ],
+)
+def test_a_stranger_refuses_no_report_whatever_its_status(body: object, kind: str) -> None:
+    for status in (302, 400, 401, 403, 404, 405, 408, 409, 411, 413, 414, 415, 417, 422, 429, 431, 451, 500, 501, 502, 503, 504):
+        posted = fate(status, body, kind)
+        assert (posted.fate, posted.broke, posted.renew) == (Fate.LATER, False, False), status
+        assert posted.detail.startswith(f"HTTP {status}: an answer (")
+        assert "none of a server of Muster" in posted.detail
+        assert ("client_max_body_size" in posted.detail) is (status == 413)
+
+
+def test_a_report_that_a_proxy_finds_too_large_waits_until_it_gets_through(tmp_path: Path) -> None:
+    hands, spool, parted = Hands(), Spool(tmp_path), list[ReportDoc]()
+    way = [fate(413, b"<html>too large</html>", "text/html"), fate(501, b"no", "text/plain"), fate(200, {"answer": "applied"})]
+
+    def part(told: ReportDoc) -> list[ReportDoc]:
+        parted.append(told)
+        return []
+
+    delivery = Delivery(
+        spool,
+        lambda _: way.pop(0),
+        hands.clock(),
+        boot_id="b",
+        spread=lambda: 0.5,
+        renew=lambda: None,
+        well=lambda: True,
+        smaller=part,
+    )
+    spool.add(report(hands))
+    for left in (2, 1):
+        assert not delivery.step()
+        assert (len(way), len(spool), delivery.refused, parted) == (left, 1, 0, [])
+        assert "proxy" in delivery.trouble
+        hands.pass_(100)
+    assert delivery.step()
+    assert (len(spool), delivery.delivered, delivery.refused) == (0, 1, 0)
+
+
 def test_an_answer_that_was_cut_acknowledges_nothing() -> None:
     assert judged(200, {"Content-Type": JSON}, APPLIED, whole=False).fate is Fate.LATER
-    assert judged(409, {"Content-Type": PROBLEM}, b'{"code":"refused"}', whole=False).fate is Fate.REFUSED, "a whole document within is one"
+    assert judged(409, {"Content-Type": PROBLEM}, json.dumps(problem("refused")).encode(), whole=False).fate is Fate.REFUSED, "a whole document within is one"
 
 
 @pytest.mark.parametrize("after", ["\u00b2\u00b2", "Wed, 11 Feb 99999999999999999999 08:41:37 GMT", "9" * 400, "-5", "1e9", "\x00"])
@@ -94,7 +147,8 @@ def test_waits_that_are_none(after: str) -> None:
 
 def test_words_of_others_are_one_line_and_short() -> None:
     forged = fate(503, {"detail": "\u001b[2Jevil\nINFO forged line\u202e"}).detail
-    assert forged == "HTTP 503: \\x1b[2Jevil\\nINFO forged line\\u202e"
+    assert forged.startswith("HTTP 503: an answer (application/json) that is none of a server of Muster; what stands before it, a proxy say?")
+    assert forged.endswith(" It says: \\x1b[2Jevil\\nINFO forged line\\u202e")
     for found in (fate(503, {"detail": "x" * 100_000}), fate(200, {"answer": "applied", "detail": "\x1b" * 100_000}), fate(502, b"\x1b\n" * 9999, "text/html")):
         assert found.detail.isprintable()
         assert len(found.detail) <= LONGEST + 10
@@ -235,7 +289,7 @@ def test_whatever_comes_the_thread_goes_on_and_the_report_waits(odd: Callable[[T
         assert delivery.trouble.isprintable()
         assert (len(spool), delivery.delivered, thread.is_alive()) == (1, 0, True)
         server.well.set()
-        while len(spool) and time.monotonic() < end:
+        while (len(spool) or not delivery.delivered) and time.monotonic() < end:
             time.sleep(0.02)
         assert (len(spool), delivery.delivered, delivery.trouble, server.posts) == (0, 1, "", 1)
     finally:

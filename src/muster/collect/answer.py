@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from enum import Enum
 
@@ -19,6 +19,10 @@ WANTED = 4096
 """Captures that one answer may ask for."""
 ANSWERED = "HTTP "
 """What the reason begins with where a server answered, and did not take the report; the status follows, and a colon."""
+OURS = "urn:muster:problem:"
+"""What the type of each problem of a server of Muster begins with; its code follows."""
+STRANGER = "none of a server of Muster"
+"""What the reason says where somebody else answered."""
 JSON, PROBLEM = "application/json", "application/problem+json"
 MSGPACK = frozenset({"application/msgpack", "application/x-msgpack", "application/vnd.msgpack"})
 _BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -46,14 +50,24 @@ class Posted:
     renew: bool = False
     broke: bool = False
     wanted: tuple[str, ...] = ()
+    status: int = field(default=0, compare=False)
+    """Of an answer that left the report where it is; 0 where nobody answered."""
+    ours: bool = field(default=False, compare=False)
+    """That answer was given by a server of Muster."""
 
 
 class _Problem(msgspec.Struct):
-    """Of a problem document (RFC 9457), what is used here. Only a server of Muster puts in a ``code``."""
+    """Of a problem document (RFC 9457), what is used here."""
 
+    type: str = ""
     detail: str = ""
     title: str = ""
     code: str = ""
+
+    @property
+    def ours(self) -> bool:
+        """True for one of a server of Muster: others have problem documents, and codes, of their own."""
+        return bool(self.code) and self.type == OURS + self.code
 
 
 class _Version(msgspec.Struct):
@@ -73,14 +87,28 @@ def judged(status: int, headers: Mapping[str, str], body: bytes, *, whole: bool 
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     answer = _answer(kind, body) if whole else None
     if 200 <= status < 300:
-        return _taken(answer) if answer else Posted(Fate.LATER, f"{ANSWERED}{status}: {_stranger(kind, whole=whole)}", wait=_asked_wait(headers))
+        return _taken(answer) if answer else _not_ours(status, _stranger(kind, whole=whole), headers)
     told = _told(kind, body)
+    refused = answer is not None and answer.answer == "refused"
+    if not (told.ours or refused):
+        return _of_another(status, kind, told, body, headers, whole=whole)
     detail = f"{ANSWERED}{status}: {_said(answer) if answer else _reason(told, body)}"
     if status == 413:
         return Posted(Fate.TOO_LARGE, detail)
-    if status in (400, 409, 415, 422) and (told.code or (answer is not None and answer.answer == "refused")):
+    if status in (400, 409, 415, 422):
         return Posted(Fate.REFUSED, detail, renew=status == 409)
-    return Posted(Fate.LATER, detail, wait=_asked_wait(headers), broke=status >= 500 and status != 503)
+    return Posted(Fate.LATER, detail, wait=_asked_wait(headers), broke=status >= 500 and status != 503, status=status, ours=True)
+
+
+def _of_another(status: int, kind: str, told: _Problem, body: bytes, headers: Mapping[str, str], *, whole: bool) -> Posted:
+    """What is no word of a server of Muster says nothing of the report, whatever its status: it stays, and is tried again."""
+    larger = " It is to let larger bodies through (nginx: client_max_body_size)." if status == 413 else ""
+    detail = plain(f"{_stranger(kind, whole=whole)}{larger} It says: {_reason(told, body)}")
+    return _not_ours(status, detail, headers)
+
+
+def _not_ours(status: int, detail: str, headers: Mapping[str, str]) -> Posted:
+    return Posted(Fate.LATER, f"{ANSWERED}{status}: {detail}", wait=_asked_wait(headers), status=status)
 
 
 def _taken(answer: AnswerDoc) -> Posted:
@@ -91,7 +119,7 @@ def _taken(answer: AnswerDoc) -> Posted:
 
 def _stranger(kind: str, *, whole: bool) -> str:
     about = (plain(kind, 60) or "without a type") if whole else "without an end"
-    return f"an answer ({about}) that is none of a server of Muster; what stands before it, a proxy say?"
+    return f"an answer ({about}) that is {STRANGER}; what stands before it, a proxy say?"
 
 
 def _said(answer: AnswerDoc) -> str:

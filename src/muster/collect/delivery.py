@@ -61,10 +61,15 @@ class Delivery:
         self.delivered_at = 0.0
         """Wall time of the last report that arrived; 0 when none has."""
         self.refused = 0
-        self.trouble = ""
-        """Why the last post did not arrive; empty when it did."""
+        self.failed: Posted | None = None
+        """What became of the last post where it did not arrive; None when it did."""
         self.trouble_at = 0.0
         """Wall time since which that is so; 0 when it is not."""
+
+    @property
+    def trouble(self) -> str:
+        """Why the last post did not arrive; empty when it did."""
+        return self.failed.detail if self.failed is not None else ""
 
     @property
     def next_at(self) -> float:
@@ -94,7 +99,7 @@ class Delivery:
 
     def stumbled(self, how: str) -> None:
         """Something beside the posts broke: goes on after a wait."""
-        self._later(f"the agent failed: {how}", 0.0)
+        self._later(Posted(Fate.LATER, f"the agent failed: {how}"))
 
     def _settle(self, kept: Kept, report: ReportDoc, posted: Posted) -> bool:
         """Does with a report what became of its post. True when the next can follow at once."""
@@ -102,7 +107,7 @@ class Delivery:
             if posted.broke and self._to_blame(kept):
                 self._set_aside(kept, report, posted.detail)
                 return True
-            self._later(posted.detail, posted.wait)
+            self._later(posted)
             return False
         if posted.fate is Fate.TOO_LARGE:
             return self._part(kept, report, posted)
@@ -132,7 +137,7 @@ class Delivery:
 
     def _set_aside(self, kept: Kept, report: ReportDoc, detail: str) -> None:
         where = self._spool.set_aside(kept)
-        self._failures, self._next, self.trouble, self.trouble_at = 0, float("-inf"), "", 0.0
+        self._failures, self._next, self.failed, self.trouble_at = 0, float("-inf"), None, 0.0
         self.refused += 1
         _log.error("report %s/%d is set aside after %d tries, kept as %s: %s", report.incarnation, report.sequence, self._broke[1], where, detail)
 
@@ -142,7 +147,7 @@ class Delivery:
     def _settled(self, report: ReportDoc, posted: Posted) -> None:
         if self._failures:
             _log.info("the server answers again")
-        self._failures, self.trouble, self.trouble_at = 0, "", 0.0
+        self._failures, self.failed, self.trouble_at = 0, None, 0.0
         if posted.fate is Fate.TAKEN:
             self.delivered += 1
             self.delivered_at = self._clock.wall()
@@ -152,11 +157,11 @@ class Delivery:
         self.refused += 1
         _log.error("report %s/%d was refused and is dropped: %s", report.incarnation, report.sequence, posted.detail)
 
-    def _later(self, detail: str, asked: float) -> None:
+    def _later(self, posted: Posted) -> None:
         backed = min(self._longest, FIRST_WAIT_S * 2.0 ** min(self._failures, 16))
         spread = self._spread()
         self._failures += 1
-        self._next = self._clock.mono() + max(backed * (0.5 + spread / 2), asked * (1 + spread / 4))
-        if detail != self.trouble:
-            _log.warning("reports wait: %s", detail)
-        self.trouble, self.trouble_at = detail, self.trouble_at or self._clock.wall()
+        self._next = self._clock.mono() + max(backed * (0.5 + spread / 2), posted.wait * (1 + spread / 4))
+        if posted.detail != self.trouble:
+            _log.warning("reports wait: %s", posted.detail)
+        self.failed, self.trouble_at = posted, self.trouble_at or self._clock.wall()

@@ -22,8 +22,12 @@ _log = logging.getLogger("muster.evidence")
 PER_CAPTURE = 768 * 1024
 """Bytes of one capture that are kept as evidence; a longer one is cut and says so. It fits into one report."""
 
+HOUR = 3600.0
 PER_HOUR = 32 * 1024 * 1024
 """Bytes of evidence sent in an hour; facts that change all the time do not fill the server."""
+
+OWED = 4096
+"""Captures that the server asked for and that wait for the next hour, at most."""
 
 STILL = Clock(lambda: 0.0, lambda: 0.0)
 """The clock of who looks once."""
@@ -73,6 +77,7 @@ class Evidence:
         self._per_hour = per_hour
         self._clock = clock
         self._rests: dict[str, _Rest] = {}
+        self._owed: dict[str, None] = {}
         self._window = float("-inf")
         self._spent = 0
 
@@ -82,9 +87,7 @@ class Evidence:
         ``captures`` gives them without names and secrets. ``lane`` are the facts as they are packed: equal ones need no second look. ``now`` is monotonic.
         """
         if happened:
-            docs = self._kept(captures(), doc.observed_at)
-            doc.capture = docs[0].digest if docs else ""
-            return self._paid(docs, doc.source, now)
+            return self._named(doc, self._kept(captures(), doc.observed_at), now)
         if not doc.observations:
             return []
         known = self._rests.get(doc.source)
@@ -96,15 +99,27 @@ class Evidence:
             doc.capture = known.capture
             self._rests[doc.source] = _Rest(lane, digest, known.capture)
             return []
-        docs = self._kept(captures(), doc.observed_at)
-        doc.capture = docs[0].digest if docs else ""
+        sent = self._named(doc, self._kept(captures(), doc.observed_at), now)
         self._rests[doc.source] = _Rest(lane, digest, doc.capture)
-        return self._paid(docs, doc.source, now)
+        return sent
 
     def wanted(self, digests: Iterable[str], now: float) -> list[CaptureDoc]:
-        """Captures that the server asks for, as far as they are still here and this hour allows."""
-        found = (self.ring.get(digest) for digest in dict.fromkeys(digests))
-        return [each for each in found if each is not None and self._afford(len(each.payload), now)]
+        """Captures that the server asks for, as far as they are still here. What this hour does not allow is owed, and comes when it is asked in the next."""
+        found = []
+        asked, self._owed = {**self._owed, **dict.fromkeys(digests)}, {}
+        for digest in asked:
+            doc = self.ring.get(digest)
+            if doc is None or len(doc.payload) > self._per_hour:
+                continue
+            if self._afford(len(doc.payload), now):
+                found.append(doc)
+            elif len(self._owed) < OWED:
+                self._owed[digest] = None
+        return found
+
+    def owes(self, now: float) -> bool:
+        """True when what the server asked for in vain can be sent: a new hour has begun."""
+        return bool(self._owed) and now - self._window >= HOUR
 
     def forget(self) -> None:
         """Sends all evidence anew: a new incarnation begins."""
@@ -116,6 +131,12 @@ class Evidence:
             self.ring.keep(each, self._clock.wall())
         return docs
 
+    def _named(self, doc: ListingDoc, docs: list[CaptureDoc], now: float) -> list[CaptureDoc]:
+        """What is to be sent of them. The listing names the first where it is sent or can be asked for: nobody asks for what is not to be had."""
+        sent = self._paid(docs, doc.source, now)
+        doc.capture = docs[0].digest if docs and (sent or docs[0].digest in self.ring) else ""
+        return sent
+
     def _paid(self, docs: list[CaptureDoc], source: str, now: float) -> list[CaptureDoc]:
         if self._afford(sum(len(each.payload) for each in docs), now):
             return docs
@@ -123,7 +144,7 @@ class Evidence:
         return []
 
     def _afford(self, size: int, now: float) -> bool:
-        if now - self._window >= 3600:
+        if now - self._window >= HOUR:
             self._window, self._spent = now, 0
         if self._spent + size > self._per_hour:
             return False

@@ -67,8 +67,11 @@ class Ring:
     def __len__(self) -> int:
         return len(self._kept)
 
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._kept
+
     def keep(self, doc: CaptureDoc, now: float) -> bool:
-        """Keeps a capture; ``now`` is wall time. False, and said once, where it cannot be written."""
+        """Keeps a capture; ``now`` is wall time. False where it cannot be written, which is said once, or is larger than the room."""
         self._drop(doc.digest)
         source = _STRANGE.sub("_", doc.source)[:_LONGEST_NAME]
         body = _pack.encode(msgspec.structs.replace(doc, payload=zlib.compress(doc.payload, 1)))
@@ -78,7 +81,7 @@ class Ring:
         self._next += 1
         self._enter(doc.digest, entry)
         self._fit(source, now)
-        return True
+        return doc.digest in self._kept
 
     def get(self, digest: str) -> CaptureDoc | None:
         """The capture with this digest, while it is kept and whole."""

@@ -57,6 +57,9 @@ def machine(tmp_path: Path) -> Path:
     return folder
 
 
+WHO = {"type": "urn:muster:problem:not_allowed", "code": "not_allowed", "detail": "who are you?"}
+
+
 class Listener(socketserver.ThreadingUnixStreamServer):
     """A server on a socket: keeps reports, and gives the answers it is told to before it takes them."""
 
@@ -202,7 +205,7 @@ def test_the_door_has_exit_codes(tmp_path: Path, machine: Path, listener: Listen
     assert main(["--once", "--machine", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err.count("muster:") == 2
     for status in (401, 403):
-        listener.first[:] = [(status, {"detail": "who are you?"})]
+        listener.first[:] = [(status, WHO)]
         assert main([*told, "--server", str(tmp_path / "muster.sock")]) == 4
         assert re.search(r"muster: .*who are you[^\0]*muster agent join", capsys.readouterr().err)
 
@@ -243,7 +246,7 @@ def test_at_a_terminal_it_says_what_it_does_and_when_it_is_connected_again(tmp_p
 
 
 def test_at_a_terminal_it_counts_its_sources_and_says_how_a_stranger_comes_in(tmp_path: Path, machine: Path, listener: Listener) -> None:
-    listener.first += [(403, {"detail": "who are you?"})] * 100
+    listener.first += [(403, WHO)] * 100
     with at_a_terminal("--server", str(tmp_path / "muster.sock"), "--machine", str(machine), "--state", str(tmp_path / "state"), "--once") as until:
         told = until("muster agent join")
     assert "muster: the reports wait in" in told

@@ -99,8 +99,18 @@ def test_the_whole_way(say: Say, house: Gatehouse) -> None:
     told = json.loads(say("agent", "status", "-o", "json").out)
     assert (told["joined"], told["server"], told["wrong"]) == (True, house.url, [])
     assert say("agent", "renew").code == 0
-    assert say("agent", "revoke", os.uname().nodename, "-y", "--reason", "test").code == 0
+    asked = say("agent", "revoke", f"{os.uname().nodename}x1")
+    assert (asked.code, f"x1 has joined. Did you mean '{os.uname().nodename}'?" in asked.err) == (3, True), "it is looked for before anybody is asked"
+    asked = say("agent", "revoke", os.uname().nodename.upper())
+    assert (asked.code, f"End the reporter agent@{os.uname().nodename} (joined)?" in asked.err) == (5, True)
+    ended = say("agent", "revoke", os.uname().nodename, "-y", "--reason", "test")
+    assert ended.code == 0
+    assert f"to let it in again: `muster agent reenrol {os.uname().nodename}`" in ended.err
+    many = made.out.split("_")[1]
+    assert "the token that it joined by lets 1 more in, whoever has it, until " in ended.err
+    assert f"; `muster agent token delete {many}` ends it" in ended.err
     assert "revoked" in say("agent", "list").out
+    assert say("agent", "revoke", os.uname().nodename, "-y").code == 5, "once is enough"
     again = say("agent", "reenrol", os.uname().nodename, "--for", "10m")
     assert again.code == 0
     assert say("agent", "leave", "--keep-enrolment").code == 0

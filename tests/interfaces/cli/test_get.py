@@ -227,10 +227,15 @@ def test_status_counts_and_never_sums_the_unknown(muster: Muster) -> None:
     told = muster("status").out
     sums = {line.split()[0]: line.split()[1] for line in told.splitlines() if line.startswith(("  power.", "  memory."))}
 
-    assert "2 cards on 1 nodes" in told
+    assert "2 cards on 1 node," in told
     assert sums["power.limit"] == "-"
     assert sums["memory.used"] == "0"
     assert json.loads(muster("status", "-o", "json").out)["cards"] == 2
+
+
+def test_top_has_a_limit(muster: Muster) -> None:
+    assert len(muster("top", "--limit", "1", "--no-headers").out.splitlines()) == 1
+    assert len(muster("top", "--no-headers").out.splitlines()) == 2
 
 
 def test_top_ends_at_once_where_it_is_no_terminal(muster: Muster) -> None:

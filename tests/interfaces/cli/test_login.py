@@ -151,6 +151,7 @@ def test_logout(site: Site, alone: Muster) -> None:
     alone("login", site.url, "--token-file", site.file("viewer"))
 
     assert alone("logout", "http://elsewhere:1").code == 3
+    assert "not signed in at http://elsewhere:1" in alone("logout", "--server", "http://elsewhere:1").err
     assert alone("logout").code == 0
     assert alone("whoami", "--server", site.url).code == 4
     assert site.tokens["viewer"] not in known.file().read_text()
@@ -160,11 +161,13 @@ def test_logout(site: Site, alone: Muster) -> None:
 def test_a_revoked_token_ends_at_once(site: Site, alone: Muster) -> None:
     alone("login", site.url, "--token-file", site.file("viewer"))
     assert alone("get", "cards").code == 0
-    assert alone("token", "revoke", "the-viewer", "--server", site.server.socket).code == 0
+    assert alone("token", "revoke", "the-viewer", "--server", site.server.socket).code == 5, "nobody was asked"
+    assert alone("get", "cards").code == 0
+    assert alone("token", "revoke", "the-viewer", "-y", "--server", site.server.socket).code == 0
     said = alone("get", "cards")
 
     assert (said.code, "revoked" in said.err) == (4, True)
-    assert alone("token", "revoke", "the-viewer", "--server", site.server.socket).code == 3
+    assert alone("token", "revoke", "the-viewer", "--server", site.server.socket).code == 3, "it is looked for before anybody is asked"
     assert "the-viewer" not in alone("token", "list", "--server", site.server.socket).out
     assert "revoked" in alone("token", "list", "--ended", "--server", site.server.socket).out
 

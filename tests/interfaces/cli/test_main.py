@@ -216,7 +216,10 @@ def test_commands_and_live_names_are_completed_and_kept(muster: Muster, monkeypa
     assert completed(monkeypatch, capsys, "muster ge") == ["get"]
     assert completed(monkeypatch, capsys, "muster describe ca") == ["cards"]
     assert sorted(completed(monkeypatch, capsys, "muster describe card c-")) == sorted(cards)
+    places = completed(monkeypatch, capsys, "muster describe card ")
+    assert sorted(places) == ["alpha/0000:22:00.0", "alpha/PCIe 4"] or sorted(places) == ["alpha/0", "alpha/1"]
     assert completed(monkeypatch, capsys, "muster describe node a") == ["alpha"]
+    assert completed(monkeypatch, capsys, "muster agent revoke a") == ["alpha"]
     assert "alpha/redfish" in completed(monkeypatch, capsys, "muster describe source alpha/")
     monkeypatch.setattr("muster.interfaces.cli.client.Client.get", lambda *_, **__: pytest.fail("the server was asked again"))
     assert sorted(completed(monkeypatch, capsys, "muster describe card c-")) == sorted(cards)

@@ -152,6 +152,27 @@ def test_a_source_tells_what_a_round_costs_and_who_is_at_it(muster: Muster) -> N
     assert json.loads(muster("get", "source", f"alpha/{READ}", "-o", "json").out)["cost"] == 5.25
 
 
+def test_the_page_of_a_source_tells_its_cost_and_its_worker(muster: Muster) -> None:
+    pages = {source: " ".join(muster("describe", "source", f"alpha/{source}").out.split()) for source in (READ, IDLE, OTHER)}
+    silent = muster("describe", "source", f"beta/{READ}").out
+
+    assert f"cost 5.25 s for its last round worker reading {READ}" in pages[READ]
+    assert "cost 0.125 s for its last round worker waits" in pages[IDLE]
+    assert f"worker {STUCK}" in pages[OTHER]
+    assert "cost" not in pages[OTHER]
+    assert "cost" not in silent
+    assert "worker" not in silent
+
+
+def test_a_source_is_asked_for_with_its_node(muster: Muster) -> None:
+    done = muster("describe", "source", READ)
+    assert done.code == 3
+    assert "a source is named NODE/SOURCE; `muster get sources -o name` lists them" in done.err
+    unknown = muster("describe", "source", f"nowhere/{READ}").err
+    assert "`muster get sources" in unknown
+    assert "/api/" not in done.err
+
+
 def test_the_columns_of_sources(muster: Muster) -> None:
     table, wide, rows = _table(muster, "get", "sources"), _table(muster, "get", "sources", "-o", "wide"), _rows(muster, "sources", "source")
 

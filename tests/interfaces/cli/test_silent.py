@@ -77,7 +77,7 @@ def agent(folder: Path, server: str) -> int:
 )
 def test_a_server_that_runs_and_cannot_take_reports(tmp_path: Path, capsys: Capture, status: int, hint: str) -> None:
     listener = Listener(tmp_path / "muster.sock")
-    listener.first += [(status, {"detail": "the database is away", "code": "unavailable"})] * 99
+    listener.first += [(status, {"type": "urn:muster:problem:unavailable", "detail": "the database is away", "code": "unavailable"})] * 99
     try:
         assert agent(tmp_path, str(tmp_path / "muster.sock")) == UNREACHABLE
     finally:

@@ -59,7 +59,7 @@ def test_a_restore_is_refused_at_once_under_a_server(state: Path, tmp_path: Path
     file = tmp_path / "roll.backup"
     run(upkeep.backup, state, str(file))
     asked: list[str] = []
-    monkeypatch.setattr(upkeep, "_agreed", asked.append)
+    monkeypatch.setattr(upkeep, "confirm", lambda question, _: asked.append(question))
     before = time.monotonic()
     with holds.hold(state), pytest.raises(Conflict, match="another server"):
         run(upkeep.restore, state, str(file))
@@ -104,6 +104,8 @@ def test_an_upgrade_shows_its_migrations_first(tmp_path: Path) -> None:
     assert "schema 0001; to be run:\n  0002  The site" in shown.stdout
     assert old.schema_of(state / "roll.sqlite") == "0001"
     with pytest.raises(Conflict, match="nobody to ask"):
+        run(upkeep.upgrade, state)
+    with holds.hold(state), pytest.raises(Conflict, match="another server"):
         run(upkeep.upgrade, state)
     done = run(upkeep.upgrade, state, "--yes")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, TypeAlias
@@ -22,6 +23,7 @@ Lookup: TypeAlias = Callable[[str], Any]
 _OPS: dict[str, Callable[[Any, Any], bool]] = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 MOST_KEYS = 4
 """Keys of one order."""
+SORT = "an order is like: -temperature.core,name"
 
 
 def selects(tree: Tree, row: Lookup) -> bool:
@@ -94,11 +96,14 @@ def order(text: str, fields: Fields) -> tuple[SortKey, ...]:
     """The keys of ``-temperature.core,name``. Raises InputError naming the key that cannot be sorted by."""
     keys = [SortKey(word.lstrip("-").removeprefix("readings."), word.startswith("-")) for word in (w.strip() for w in text.split(",")) if word]
     if len(keys) > MOST_KEYS:
-        raise InputError(f"sort takes at most {MOST_KEYS} keys")
+        raise InputError(f"sort takes at most {MOST_KEYS} keys", hint=SORT)
     for key in keys:
         shape = fields.get(key.path)
-        if shape is None or shape in (Shape.LIST, Shape.MAP):
-            raise InputError(f"sort: {key.path!r} " + ("is not a field" if shape is None else f"is a {shape} and has no order"))
+        if shape is None:
+            near = get_close_matches(key.path, list(fields), n=3)
+            raise InputError(f"sort: no field {key.path!r}" + (f"; near it: {', '.join(near)}" if near else ""), hint=SORT)
+        if shape in (Shape.LIST, Shape.MAP):
+            raise InputError(f"sort: {key.path!r} is a {shape} and has no order", hint=SORT)
     return tuple(keys)
 
 

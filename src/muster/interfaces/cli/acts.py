@@ -7,16 +7,19 @@ import getpass
 import json
 import shlex
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import click
 
 from muster.domain.model.errors import Conflict, InputError, NotFound
-from muster.interfaces.cli.calls import confirm, connect, server_options
-from muster.interfaces.cli.cells import plain
+from muster.interfaces.cli.calls import confirm, connect, server_options, yes_option
+from muster.interfaces.cli.cells import age, plain, word
 from muster.interfaces.cli.client import Client, segment
+from muster.interfaces.cli.documents import now, seen
+from muster.interfaces.cli.lookup import document
 from muster.interfaces.cli.names import complete_card, complete_finding, complete_name, complete_noun, complete_source
-from muster.interfaces.cli.nouns import CARDS, FINDINGS, NODES, noun
+from muster.interfaces.cli.nouns import CARDS, FINDINGS, NODES, SOURCES, noun
 from muster.interfaces.cli.output import note, to_json, write
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,9 +42,6 @@ def _act_options(command: F) -> F:
     ):
         command = option(command)
     return server_options(command)
-
-
-_yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
 
 def _client(options: Mapping[str, Any]) -> Client:
@@ -95,8 +95,7 @@ def _tell(answer: Any, options: Mapping[str, Any], done: str) -> int:
 
 
 def _card(client: Client, name: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = client.get(f"{CARDS.path}/{segment(name)}")
-    return found
+    return document(client, CARDS, name)
 
 
 def values(words: tuple[str, ...]) -> dict[str, Any]:
@@ -136,7 +135,34 @@ def set_(what: str, name: str, words: tuple[str, ...], **options: Any) -> int:
     if kind not in (CARDS, NODES):
         raise InputError(f"words are set on cards and nodes, not on {kind.names[0]}", hint="muster set card NAME KEY=VALUE, or muster set node NAME KEY=VALUE")
     subject = {"card": name} if kind is CARDS else {"node": name}
-    return _say(_client(options), options, "set", what="set", values=said, **subject)
+    try:
+        return _say(_client(options), options, "set", what="set", values=said, **subject)
+    except InputError as wrong:
+        raise _unfit(said) or wrong from wrong
+
+
+def _unfit(said: Mapping[str, Any]) -> InputError | None:
+    """What does not fit in words that the server refused, with what is wanted; None where it is something else."""
+    from muster.domain.model.attributes import ATTRIBUTES
+
+    for key, value in said.items():
+        entry = ATTRIBUTES.get(key)
+        if entry is None:
+            own = [each for each in ATTRIBUTES if each.endswith(f".{key}") and each.startswith("asset.")]
+            meant = own or get_close_matches(key, ATTRIBUTES, n=3)
+            hint = f"near it: {', '.join(meant)}" if meant else f"words of yours are {', '.join(each for each in ATTRIBUTES if each.startswith('asset.'))}"
+            return InputError(f"no attribute {key!r}", hint=hint)
+        if entry.numeric and value is not None and not _within(value, entry.low, entry.high):
+            bounds = [f"{word} {limit:g}" for word, limit in (("from", entry.low), ("to", entry.high)) if limit is not None]
+            unit = ', or one with its unit like "80 GiB"' if entry.unit == "bytes" else ""
+            return InputError(f"{key}={value}: {' '.join(['a number in', str(entry.unit), *bounds])} is wanted{unit}", hint=entry.about)
+    return None
+
+
+def _within(value: Any, low: float | None, high: float | None) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return (low is None or value >= low) and (high is None or value <= high)
 
 
 @click.command()
@@ -150,23 +176,26 @@ def store(name: str, place: str, **options: Any) -> int:
 
 @click.command()
 @click.argument("name", metavar="CARD", shell_complete=complete_card)
-@_yes
+@yes_option
 @_act_options
 def retire(name: str, yes: bool, **options: Any) -> int:
     """Say that a card is gone for good. It stays in history and is counted no more."""
     client = _client(options)
     card = _card(client, name)
-    asked = confirm(f"Retire {plain(card['name'])} ({card['id']})?", yes or options["dry_run"])
+    known = f"{plain(card['name'])} ({card['id']})"
+    last = seen(card) if card["presence"] == "present" else None
+    if last and not (options["quiet"] or options["dry_run"]):
+        note(f"muster: warning: {known} is not gone: it was seen {age(last, now())} ago")
+    confirm(f"Retire {known}?", yes or options["dry_run"])
     code = _say(client, options, "retired", what="retire", card=card["id"])
-    back = f"`muster store {card['id']} --place PLACE` says that it is only put away; it returns by itself once it was out of sight and is seen again"
-    _unasked(asked, f"{plain(card['name'])} ({card['id']}) is said to be retired", back, options)
+    _back(f"`muster store {card['id']} --place PLACE` says that it is only put away; it returns by itself once it was out of sight and is seen again", options)
     return code
 
 
 @click.command()
 @click.argument("one", metavar="CARD", shell_complete=complete_card)
 @click.argument("other", metavar="OTHER", shell_complete=complete_card)
-@_yes
+@yes_option
 @_act_options
 def same(one: str, other: str, yes: bool, **options: Any) -> int:
     """Say that two records are one card: the older one stays, with the history of both."""
@@ -176,7 +205,7 @@ def same(one: str, other: str, yes: bool, **options: Any) -> int:
 @click.command(name="not-same")
 @click.argument("one", metavar="CARD", shell_complete=complete_card)
 @click.argument("other", metavar="OTHER", shell_complete=complete_card)
-@_yes
+@yes_option
 @_act_options
 def not_same(one: str, other: str, yes: bool, **options: Any) -> int:
     """Say that two cards are not one, whatever their names say."""
@@ -189,19 +218,17 @@ def _pair(what: str, one: str, other: str, yes: bool, options: Mapping[str, Any]
     told = "one card" if what == "same" else "two cards"
     joined = first["id"] == second["id"]
     pair = f"{plain(first['name'])} ({plain(one) if joined else first['id']}) and {plain(second['name'])} ({plain(other) if joined else second['id']})"
-    asked = confirm(f"{pair} are {told}?", yes or options["dry_run"])
+    confirm(f"{pair} are {told}?", yes or options["dry_run"])
     names = (one, other) if joined else (first["id"], second["id"])
     code = _say(client, options, f"said to be {told}", what=what, card=names[0], other=names[1])
-    back = f"`muster {'not-same' if what == 'same' else 'same'} {shlex.quote(one)} {shlex.quote(other)}`"
-    _unasked(asked, f"{pair} are said to be {told}", plain(back), options)
+    _back(plain(f"`muster {'not-same' if what == 'same' else 'same'} {shlex.quote(one)} {shlex.quote(other)}`"), options)
     return code
 
 
-def _unasked(asked: bool, said: str, back: str, options: Mapping[str, Any]) -> None:
-    """Tells, where nobody was asked, what was said and how to take it back."""
-    if not asked and not options["quiet"]:
-        note(f"muster: nobody was asked, as there is no terminal: {said}")
-        note(f"  to take it back: {back}")
+def _back(how: str, options: Mapping[str, Any]) -> None:
+    """Tells, once it is said, how to take it back."""
+    if not (options["quiet"] or options["dry_run"]):
+        note(f"  to take it back: {how}")
 
 
 @click.group()
@@ -211,13 +238,18 @@ def source() -> None:
 
 @source.command()
 @click.argument("name", metavar="NODE/SOURCE", shell_complete=complete_source)
+@yes_option
 @_act_options
-def remove(name: str, **options: Any) -> int:
-    """Remove a source: it is neither shown nor missed, and not listened to."""
+def remove(name: str, yes: bool, **options: Any) -> int:
+    """Remove a source for good: it is neither shown nor missed, and not listened to."""
     node, sign, what = name.partition("/")
     if not (sign and node and what):
         raise InputError(f"{name!r} is not NODE/SOURCE", hint="`muster get sources -o name` lists them")
-    return _say(_client(options), options, f"removed {name}", what="remove_source", node=node, source=what)
+    client = _client(options)
+    if not options["dry_run"]:
+        found = document(client, SOURCES, name)
+        confirm(f"Remove {name}, which is {word(found['state'])} and sees {found['cards']} cards? It is not listened to any more, for good.", yes)
+    return _say(client, options, f"removed {name}", what="remove_source", node=node, source=what)
 
 
 @click.command()

@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from muster.domain.model.errors import InputError
+from muster.domain.model.errors import Ambiguous, Conflict, InputError, MusterError, NotFound
 from muster.interfaces.cli import secret_out
-from muster.interfaces.cli.calls import confirm, connect, form_options, server_options
+from muster.interfaces.cli.calls import confirm, connect, form_options, server_options, yes_option
 from muster.interfaces.cli.cells import plain, safe
 from muster.interfaces.cli.client import Client, segment
 from muster.interfaces.cli.documents import at_path, field, when
+from muster.interfaces.cli.lazy import near
+from muster.interfaces.cli.names import complete_node
 from muster.interfaces.cli.output import Column, note, render, to_json, write
 
 _LASTS = re.compile(r"^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$")
@@ -150,21 +153,52 @@ def list_(output: str, no_headers: bool, **options: Any) -> int:
 
 
 @click.command()
-@click.argument("node")
+@click.argument("node", shell_complete=complete_node)
 @click.option("--reason", default="", metavar="TEXT", help="Why; it is kept in the audit.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @server_options
 def revoke(node: str, reason: str, yes: bool, **options: Any) -> int:
     """End the reporter of NODE (its id, host name or machine id) at once, with its access tokens."""
-    confirm(f"End the reporter of {node}? What it says is refused from now on.", yes)
-    told = _client(options).post(f"/reporters/{segment(node)}/revoke", {"reason": reason})
+    client = _client(options)
+    meant = _reporter(client, node)
+    if meant["state"] == "revoked":
+        raise Conflict(f"{safe(meant['id'])} is revoked already", hint=f"`muster agent reenrol {safe(node)}` lets it in again")
+    confirm(f"End the reporter {safe(meant['id'])} ({safe(meant['state'])})? What it says is refused from now on.", yes)
+    told = client.post(f"/reporters/{segment(meant['id'])}/revoke", {"reason": reason})
     if not options["quiet"]:
         note(f"muster: {safe(told['id'])} is revoked")
+        note(f"  to let it in again: `muster agent reenrol {safe(shlex.quote(node))}`, and a join with the token that this prints")
+        if again := _may_join_again(client, told["join_token"]):
+            note(f"  {again}")
     return 0
 
 
+def _may_join_again(client: Client, token: str) -> str:
+    """What to know of the token by which somebody joined who is shut out now: while it has uses left they may come again, by other names."""
+    try:
+        found = [each for each in client.get("/join-tokens")["items"] if each["id"] == token]
+    except MusterError:
+        return ""  # who may revoke need not see join tokens
+    ends = f"; `muster agent token delete {safe(token)}` ends it"
+    return f"the token that it joined by lets {found[0]['left']} more in, whoever has it, until {safe(found[0]['expires_at'])}{ends}" if found else ""
+
+
+def _reporter(client: Client, node: str) -> Mapping[str, Any]:
+    """The reporter that is meant, looked for before anything is asked. Raises NotFound, Ambiguous."""
+    known: list[Mapping[str, Any]] = client.all("/reporters")["items"]
+    asked = node.strip().lower()
+    found = [each for each in known if asked in (str(each.get(key) or "").lower() for key in ("id", "node", "machine_id"))]
+    found = found or [each for each in known if str(each["node"]).lower().partition(".")[0] == asked.partition(".")[0]]
+    if not found:
+        meant = near(node, [str(each["node"]) for each in known])
+        raise NotFound(f"no reporter of a node {node} has joined{meant}", hint="`muster agent list` shows all")
+    if len(found) > 1:
+        raise Ambiguous(f"{node} has several reporters: {', '.join(str(each['id']) for each in found)}", hint="name one of them")
+    return found[0]
+
+
 @click.command()
-@click.argument("node")
+@click.argument("node", shell_complete=complete_node)
 @click.option("--for", "lasts", default="1h", show_default=True, metavar="TIME", help="How long the node may take to join: 30m, 1h, 2d.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the answer.")
 @server_options

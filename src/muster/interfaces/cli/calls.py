@@ -92,12 +92,15 @@ def at_time(text: str | None) -> str | None:
     return found.isoformat().replace("+00:00", "Z")
 
 
-def confirm(question: str, yes: bool) -> bool:
-    """Asks at a terminal; a script is not asked. True when somebody said yes, there or by ``yes``. Raises Conflict when the answer is no."""
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")
+"""Of every act that asks."""
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Asks a person at a terminal, unless ``yes``. Raises Conflict when the answer is no, or nobody is there to give it."""
     if yes:
-        return True
+        return
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
+        raise Conflict(f"nothing was changed, for there is nobody to ask: {question}", hint="-y says yes")
     if not click.confirm(question, err=True):
         raise Conflict("nothing was changed", hint="-y says yes")
-    return True

@@ -14,6 +14,7 @@ from muster.interfaces.cli.calls import at_time, connect, server_options
 from muster.interfaces.cli.cells import age, quantity, rfc3339, word
 from muster.interfaces.cli.client import Client, segment
 from muster.interfaces.cli.documents import as_of, field, now, when
+from muster.interfaces.cli.lookup import one
 from muster.interfaces.cli.names import complete_name, complete_noun
 from muster.interfaces.cli.nouns import CARDS, CHANGES, EVENTS, FINDINGS, NODES, SOURCES, Noun, noun
 from muster.interfaces.cli.output import Column, render
@@ -40,7 +41,7 @@ def describe(what: str, name: str, output: str, at: str | None, **options: Any) 
     if moment and not kind.page_timed:
         raise InputError(f"a {kind.names[1]} is told as it is now, not as it was", hint="leave --at out")
     client = connect(options["server"], options["timeout"], options["verbose"])
-    document = client.get(f"{kind.path}/{segment(name)}", at=moment)
+    document = one(client, kind, name, moment, quiet=options["quiet"])
     as_of(document)
     if output == "text":
         _PAGES[kind](client, document, moment)
@@ -126,7 +127,9 @@ def _source(client: Client, source: Mapping[str, Any], at: str | None) -> None:
     keys = ("state", "outcome", "detail", "adapter", "channel", "witness", "reporter", "cards", "unknown_shape")
     times = [(key.replace("_", " "), _since(source.get(key))) for key in ("first_at", "last_at", "listed_at")]
     cadence = [("cadence", f"{source['cadence']:g} s"), ("promise", f"{source['promise']:g} s")]
-    sections.pairs("", [(key.replace("_", " "), source.get(key)) for key in keys] + cadence + times)
+    cost = source.get("cost")
+    work = [("cost", f"{cost:g} s for its last round"), ("worker", source.get("worker") or "waits")] if cost is not None else [("worker", source.get("worker"))]
+    sections.pairs("", [(key.replace("_", " "), source.get(key)) for key in keys] + cadence + work + times)
     sections.rows("FINDINGS", _all(client, FINDINGS.path, f"subject == {_quoted(source['id'])}", None), _FINDINGS)
 
 

@@ -12,16 +12,19 @@ import click
 
 from muster.domain.model.errors import InputError
 from muster.interfaces.cli.calls import Seconds, at_time, connect, form_options, server_options
-from muster.interfaces.cli.client import Client, segment
+from muster.interfaces.cli.client import Client
 from muster.interfaces.cli.documents import as_of
 from muster.interfaces.cli.exits import OK
 from muster.interfaces.cli.labels import narrowed
+from muster.interfaces.cli.lookup import newest, one
 from muster.interfaces.cli.names import complete_name, complete_noun
 from muster.interfaces.cli.nouns import CHANGES, NOUNS, Noun, needed, noun
 from muster.interfaces.cli.output import check_form, note, render
 
 TABLE_ROWS = 10_000
 """Rows of a table where no limit is given; data forms have none."""
+CHANGES_ROWS = 100
+"""Changes of a table, the newest, where no limit is given."""
 
 
 @click.command(epilog="Names: " + "; ".join(", ".join(each.names) for each in NOUNS) + ".")
@@ -31,8 +34,8 @@ TABLE_ROWS = 10_000
 @click.option("--filter", "filter_", metavar="EXPRESSION", help="Only rows for which it holds, e.g. 'presence == \"present\"'.")
 @click.option("-l", "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only rows in which the field or reading KEY is VALUE; may be repeated.")
 @click.option("--sort-by", metavar="KEY", help="Order by a key of the document; with - in front from high to low.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many rows.")
-@click.option("--all", "all_", is_flag=True, help="Retired and display cards too; closed findings too.")
+@click.option("--limit", type=click.IntRange(min=1), help=f"At most so many rows, of changes the newest; a table has {TABLE_ROWS}, of changes {CHANGES_ROWS}.")
+@click.option("--all", "all_", is_flag=True, help="Retired and display cards too; closed findings too; all changes.")
 @click.option("--at", metavar="TIME", help="As it was believed at TIME (RFC 3339), or so long ago (2h).")
 @click.option("-w", "--watch", is_flag=True, help="Go on: a terminal shows the list anew, a pipe gets the rows that change. Ctrl-C ends it.")
 @click.option("--watch-only", is_flag=True, help="Go on as --watch does, with the rows that change and not with those there are.")
@@ -63,7 +66,7 @@ def get(what: str, names: tuple[str, ...], output: str, no_headers: bool, **opti
 
 
 def _ask(client: Client, kind: Noun, names: tuple[str, ...], form: str, query: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    return _named(client, kind, names, query) if names else _list(client, kind, form, query, options)
+    return _named(client, kind, names, query, quiet=options["quiet"]) if names else _list(client, kind, form, query, options)
 
 
 def _watch(client: Client, kind: Noun, names: tuple[str, ...], form: str, query: Mapping[str, Any], options: Mapping[str, Any]) -> int:
@@ -98,24 +101,30 @@ def _query(kind: Noun, options: Mapping[str, Any], names: tuple[str, ...]) -> di
         return {"at": at}
     if not kind.filtered and (options["filter_"] or options["sort_by"] or options["labels"]):
         raise InputError(f"{plural} come in their own order and unfiltered", hint="leave --filter, -l and --sort-by out; -o json and jq help")
-    if options["all_"] and not kind.more:
-        raise InputError(f"all {plural} are listed already", hint="leave --all out; it is for cards and findings")
-    return {"filter": narrowed(kind, options["filter_"], options["labels"]), "sort": options["sort_by"], "at": at, **dict(kind.more if options["all_"] else ())}
+    if options["all_"] and not kind.more and kind is not CHANGES:
+        raise InputError(f"all {plural} are listed already", hint="leave --all out; it is for cards, findings and changes")
+    sort = options["sort_by"] or kind.order or None
+    return {"filter": narrowed(kind, options["filter_"], options["labels"]), "sort": sort, "at": at, **dict(kind.more if options["all_"] else ())}
 
 
-def _named(client: Client, kind: Noun, names: tuple[str, ...], query: Mapping[str, Any]) -> dict[str, Any]:
+def _named(client: Client, kind: Noun, names: tuple[str, ...], query: Mapping[str, Any], *, quiet: bool) -> dict[str, Any]:
     if not kind.paged:
         raise InputError(f"one of the {kind.names[0]} cannot be asked for by name", hint="use --filter 'id == \"...\"'")
-    found: list[dict[str, Any]] = [client.get(f"{kind.path}/{segment(each)}", **query) for each in names]
+    found = [one(client, kind, each, query["at"], quiet=quiet) for each in names]
     return found[0] if len(found) == 1 else {"items": found}
 
 
 def _list(client: Client, kind: Noun, form: str, query: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """All pages as one document of the API's shape."""
     most = options["limit"] or (TABLE_ROWS if form in ("table", "wide") else None)
-    body = client.all(kind.path, most, **query, fields=_fields(kind, form))
+    if kind is CHANGES and most and not options["all_"]:
+        body = newest(client, kind.path, options["limit"] or CHANGES_ROWS, **query)
+        more = f"the newest {CHANGES_ROWS} changes; --limit N shows more, --all and -o csv all of them"
+    else:
+        body = client.all(kind.path, most, **query, fields=_fields(kind, form))
+        more = f"the first {most} rows; use --limit, --filter or -o csv for more"
     if body["next"] is not None and not options["limit"] and not options["quiet"]:
-        note(f"muster: the first {most} rows; use --limit, --filter or -o csv for more")
+        note(f"muster: {more}")
     return body
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from muster.domain.model.errors import InputError
+from muster.domain.model.errors import InputError, NotFound
 from muster.interfaces.cli.calls import at_time, connect, form_options, server_options
 from muster.interfaces.cli.client import Client, segment
 from muster.interfaces.cli.documents import as_of
+from muster.interfaces.cli.lookup import newest, one
 from muster.interfaces.cli.names import complete_name, complete_noun
 from muster.interfaces.cli.nouns import CARDS, CHANGES, noun
 from muster.interfaces.cli.output import check_form, render
@@ -22,7 +23,7 @@ _COLUMNS = tuple(column for column in CHANGES.columns if column.key != "subject"
 @click.argument("what", metavar="card", shell_complete=complete_noun)
 @click.argument("name", metavar="NAME", shell_complete=complete_name)
 @form_options
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many entries, the oldest first.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many entries, the newest.")
 @click.option("--at", metavar="TIME", help="What was believed at TIME (RFC 3339), or so long ago (2h).")
 @click.option("-w", "--watch", is_flag=True, help="Go on with what happens to it from now on. Ctrl-C ends it.")
 @server_options
@@ -35,10 +36,19 @@ def history(what: str, name: str, output: str, no_headers: bool, limit: int | No
     client = connect(options["server"], options["timeout"], options["verbose"])
     if watch:
         return _watch(client, name, output, no_headers, limit, at)
-    body = client.all(f"{kind.path}/{segment(name)}/history", limit, at=at_time(at))
+    moment = at_time(at)
+    try:
+        body = _entries(client, name, limit, moment)
+    except NotFound:
+        body = _entries(client, one(client, kind, name, moment, quiet=options["quiet"])["id"], limit, moment)
     as_of(body)
     render(body["items"], _COLUMNS, output, no_headers=no_headers, document=body, empty="" if options["quiet"] else "no history")
     return 0
+
+
+def _entries(client: Client, name: str, limit: int | None, at: str | None) -> dict[str, Any]:
+    path = f"{CARDS.path}/{segment(name)}/history"
+    return newest(client, path, limit, at=at) if limit else client.all(path, at=at)
 
 
 def _watch(client: Client, name: str, form: str, no_headers: bool, limit: int | None, at: str | None) -> int:
@@ -47,6 +57,6 @@ def _watch(client: Client, name: str, form: str, no_headers: bool, limit: int | 
     from muster.interfaces.cli.stream import News
     from muster.interfaces.cli.watch import Watch
 
-    watched = Watch(lambda: client.all(f"{CARDS.path}/{segment(name)}/history", limit), _COLUMNS, form, no_headers=no_headers)
+    watched = Watch(lambda: _entries(client, name, limit, None), _COLUMNS, form, no_headers=no_headers)
     watched.go_on(News(client, what="change", subject=name), only=False)
     return 0

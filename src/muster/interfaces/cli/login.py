@@ -123,10 +123,11 @@ def _say(page: str, code: str) -> None:
 
 @click.command()
 @click.argument("url", metavar="[URL]", required=False)
-def logout(url: str | None) -> int:
+@click.option("--server", metavar="URL", help="The same as URL.")
+def logout(url: str | None, server: str | None) -> int:
     """Forget a server and its token; a session is ended there too. Left alone: the server that is meant."""
     kept = known.read()
-    wanted = (url or kept.current).rstrip("/")
+    wanted = (url or server or kept.current).rstrip("/")
     if wanted not in kept.servers:
         raise NotFound(f"not signed in at {wanted}" if wanted else "not signed in anywhere", hint=f"signed in at: {', '.join(kept.servers) or 'none'}")
     told = kept.servers[wanted]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib
 import io
 import os
 import sys
@@ -13,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from muster.domain.model.errors import MusterError
 from muster.interfaces.cli.exits import FAILED, INTERRUPTED, OK, exit_code
+from muster.interfaces.cli.lazy import Lazy
 
 _HERE = "muster.interfaces.cli"
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -50,41 +49,37 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": (f"{_HERE}.config:config", "Each setting, and where it comes from."),
     "completion": (f"{_HERE}.completion:completion", "Completion for bash, zsh or fish."),
     "version": (f"{_HERE}.version:version", "Version of muster."),
+    "help": (f"{_HERE}.manual:help_", "What a command takes, as its --help says it."),
 }
 """Name to module and function, and one line of help."""
 
 
-class Lazy(click.Group):
-    """A group whose commands are imported when they are run."""
+class _Muster(Lazy):
+    table = COMMANDS
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order of the table."""
-        del ctx
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now."""
-        del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
-        return command
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Commands from the table, without importing them; options as click knows them."""
-        if incomplete.startswith("-"):
-            return click.Command.shell_complete(self, ctx, incomplete)
-        return [CompletionItem(name, help=about) for name, (_, about) in COMMANDS.items() if name.startswith(incomplete)]
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands from the table, without importing them."""
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Its own options, and the rest. Fails with where an option belongs that its commands have."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as wrong:
+            if wrong.option_name in ("--server", "--timeout", "--output", "-o"):
+                told = f"No such option {wrong.option_name!r}. It goes after the command: {ctx.command_path} COMMAND {wrong.option_name} ..."
+                raise click.UsageError(told, ctx) from wrong
+            raise
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+def _say_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
+    """Says the version and ends, as `muster version` does."""
+    del option
+    if wanted and not context.resilient_parsing:
+        from muster.interfaces.cli.version import line
+
+        click.echo(line())
+        context.exit(OK)
+
+
+@click.group(cls=_Muster, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version, help="Show the version and exit.")
 def muster() -> None:
     """The roll of every accelerator: what each card is, where, whether it is seen, and where each value comes from."""
 

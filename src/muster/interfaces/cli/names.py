@@ -20,6 +20,9 @@ KEPT_S = 60
 WAIT_S = 0.5
 """Seconds that the shell waits for names at most."""
 _MOST = 500
+_FIELDS = {"/cards": "name,node,slot,index,address", "/nodes": "name", "/sources": "node,source", "/findings": "about"}
+"""What is asked of each list, so that the answer is small."""
+_PARTS = frozenset(": \t/")
 
 
 def complete_noun(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -31,7 +34,7 @@ def complete_noun(context: click.Context, parameter: click.Parameter, begun: str
 
 
 def complete_card(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Ids of cards, each with its name."""
+    """Cards as NODE/PLACE, and by their ids once such a one is begun; each with its name."""
     del parameter
     return _items("/cards", context, begun)
 
@@ -54,6 +57,12 @@ def complete_source(context: click.Context, parameter: click.Parameter, begun: s
     return _items("/sources", context, begun)
 
 
+def complete_node(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Names of nodes."""
+    del parameter
+    return _items("/nodes", context, begun)
+
+
 def complete_finding(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Ids of open findings, each with its sentence."""
     del parameter
@@ -62,7 +71,12 @@ def complete_finding(context: click.Context, parameter: click.Parameter, begun: 
 
 def _items(path: str, context: click.Context, begun: str) -> list[CompletionItem]:
     found = live(path, context.params.get("server"))
-    return [_item(name, about) for name, about in found if name.startswith(begun)]
+    return [_item(name, about) for name, about in found if name.startswith(begun) and (begun or not _is_second(path, name))]
+
+
+def _is_second(path: str, name: str) -> bool:
+    """Cards are offered by their place first, by their id to who begins one."""
+    return path == "/cards" and "/" not in name
 
 
 def _item(name: str, about: str) -> CompletionItem:
@@ -84,22 +98,32 @@ def live(path: str, server: str | None = None) -> list[tuple[str, str]]:
             return kept
         client = Client(address, WAIT_S)
         try:
-            rows = client.get(path, limit=_MOST)["items"]
+            rows = client.get(path, limit=_MOST, fields=_FIELDS.get(path))["items"]
         finally:
             client.close()
     except (MusterError, OSError, ValueError, KeyError, TypeError):
         return []
-    found = [_named(path, row) for row in rows]
+    found = [each for row in rows for each in _named(path, row)]
     _keep(file, found)
     return found
 
 
-def _named(path: str, row: dict[str, object]) -> tuple[str, str]:
+def _named(path: str, row: dict[str, object]) -> list[tuple[str, str]]:
+    """What a row can be called, each with what it is."""
     from muster.interfaces.cli.cells import safe
 
-    name = row.get("name") if path == "/nodes" else f"{row.get('node')}/{row.get('source')}" if path == "/sources" else row.get("id")
+    names = [row.get("name") if path == "/nodes" else f"{row.get('node')}/{row.get('source')}" if path == "/sources" else row.get("id")]
+    if path == "/cards":
+        names += _at_place(row)
     about = row.get("about") or (row.get("name") if path != "/nodes" else "") or row.get("title") or ""
-    return safe(str(name)), safe(str(about))[:80]
+    return [(safe(str(name)), safe(str(about))[:80]) for name in names]
+
+
+def _at_place(row: dict[str, object]) -> list[object]:
+    """NODE/SLOT or NODE/INDEX, else NODE/ADDRESS: words of bash end at a colon, so that it completes an address as far as its first."""
+    places = [str(row.get(key) or "") for key in ("slot", "index")]
+    place = next((each for each in places if each and not set(each) & _PARTS), None) or row.get("address")
+    return [f"{row['node']}/{place}"] if row.get("node") and place else []
 
 
 def _cache(key: str) -> Path:

@@ -11,6 +11,7 @@ from muster.domain.model.errors import InputError
 from muster.domain.model.filters import Shape
 from muster.interfaces.cli.cells import quantity, rfc3339, span, word
 from muster.interfaces.cli.documents import ago, at_path, card_place, field, identity, measured, on_card, seen, when
+from muster.interfaces.cli.lazy import near
 from muster.interfaces.cli.output import Column, Row
 
 _STYLES = {
@@ -50,6 +51,8 @@ class Noun:
     """Fields that hold something else than text."""
     more: tuple[tuple[str, str], ...] = ()
     """What `--all` adds to the question."""
+    order: str = ""
+    """The order in which people look for them, where it is not the API's own."""
     told_by: str = ""
     """Which entries of the server's stream say all that can happen to it; empty where some things only show when asked for."""
 
@@ -178,6 +181,7 @@ NODES = Noun(
     names=("nodes", "node", "n"),
     about="nodes: the operating systems that hold cards",
     empty="no nodes",
+    order="name",
     page_timed=True,
     shapes=(("cards", Shape.NUMBER),),
     columns=(
@@ -331,7 +335,8 @@ def noun(name: str) -> Noun:
     for each in NOUNS:
         if name.lower() in each.names:
             return each
-    raise InputError(f"nothing is called {name!r}", hint=f"one of {', '.join(each.names[0] for each in NOUNS)}")
+    meant = near(name, [word for each in NOUNS for word in each.names[:2]])
+    raise InputError(f"nothing is called {name!r}{meant}", hint=f"one of {', '.join(each.names[0] for each in NOUNS)}")
 
 
 def needed(columns: Iterable[Column]) -> str:

@@ -3,36 +3,25 @@
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
+from muster.interfaces.cli.lazy import Lazy
 from muster.interfaces.cli.output import note
 
-_UPKEEP = {
-    "backup": "A copy of the store in one file, while the server runs.",
-    "restore": "Puts a copy in the place of the store.",
-    "check": "Goes over the store: is it whole?",
-    "upgrade": "Brings the store to this version, after showing what that does.",
-}
+_UPKEEP = "muster.interfaces.cli.upkeep"
 
 
-class _Server(click.Group):
-    """A group whose further commands are imported when they are run."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names."""
-        del ctx
-        return list(_UPKEEP)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now."""
-        del ctx
-        if cmd_name not in _UPKEEP:
-            return None
-        command: click.Command = getattr(importlib.import_module("muster.interfaces.cli.upkeep"), cmd_name)
-        return command
+class _Server(Lazy):
+    table: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "backup": (f"{_UPKEEP}:backup", "A copy of the store in one file, while the server runs."),
+        "restore": (f"{_UPKEEP}:restore", "Puts a copy in the place of the store."),
+        "check": (f"{_UPKEEP}:check", "Goes over the store: is it whole?"),
+        "upgrade": (f"{_UPKEEP}:upgrade", "Brings the store to this version, after showing what that does."),
+    }
 
 
 @click.group(cls=_Server, invoke_without_command=True)

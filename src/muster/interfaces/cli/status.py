@@ -42,7 +42,7 @@ def status(output: str, at: str | None, **options: Any) -> int:
 
 
 def _page(client: Client, told: Mapping[str, Any], at: str | None) -> None:
-    sections.heading(f"{told['cards']} cards on {told['nodes']} nodes, {rfc3339(told['at'])}")
+    sections.heading(f"{_count(told['cards'], 'card')} on {_count(told['nodes'], 'node')}, {rfc3339(told['at'])}")
     presence = [(word(key), count) for key, count in told["by_presence"].items() if count]
     beside = [("displays, not counted", told.get("displays") or None), ("views kept aside", told.get("aside") or None)]
     sections.pairs("PRESENCE", presence + beside)
@@ -51,6 +51,10 @@ def _page(client: Client, told: Mapping[str, Any], at: str | None) -> None:
     sources = told["sources"]
     sections.pairs(f"SOURCES ({sources['total']})", [(word(key), count) for key, count in sources["by_state"].items() if count])
     _findings(client, told["findings"], at)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _findings(client: Client, counts: Mapping[str, int], at: str | None) -> None:

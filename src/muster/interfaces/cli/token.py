@@ -9,12 +9,13 @@ from typing import Any
 
 import click
 
-from muster.domain.model.errors import InputError
+from muster.domain.model.errors import InputError, NotFound
 from muster.interfaces.cli import secret_out
-from muster.interfaces.cli.calls import confirm, connect, form_options, server_options
+from muster.interfaces.cli.calls import confirm, connect, form_options, server_options, yes_option
 from muster.interfaces.cli.cells import plain, safe
 from muster.interfaces.cli.client import segment
 from muster.interfaces.cli.documents import field, when
+from muster.interfaces.cli.lazy import near
 from muster.interfaces.cli.output import check_form, note, render, to_json
 
 _SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?")
@@ -106,13 +107,18 @@ def list_(ended: bool, output: str, no_headers: bool, **options: Any) -> int:
 
 @token.command()
 @click.argument("name", metavar="NAME|ID")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @server_options
 def revoke(name: str, yes: bool, **options: Any) -> int:
     """End a token at once, by its id; by a name, every token and session of that name."""
     client = connect(options["server"], options["timeout"], options["verbose"])
-    confirm(f"End every token of {plain(name)}?", yes)
+    living = client.get("/tokens")["items"]
+    meant = [each for each in living if each["id"] == name] or [each for each in living if each["name"] == name]
+    if not meant:
+        raise NotFound(f"no token {name!r}{near(name, {str(each['name']) for each in living})}", hint="`muster token list` lists those that live")
+    what = ", ".join(f"{plain(each['id'])} ({plain(each['role'])}, {plain(each['kind'])})" for each in meant)
+    confirm(f"End {'all tokens and sessions' if len(meant) > 1 else 'the token'} of {plain(meant[0]['name'])}: {what}? It cannot be taken back.", yes)
     ended = client.delete(f"/tokens/{segment(name)}")["items"]
     if not options["quiet"]:
-        note(f"muster: ended {', '.join(safe(str(each['id'])) for each in ended)}")
+        note(f"muster: ended {', '.join(safe(str(each['id'])) for each in ended)}; `muster token create` makes another")
     return 0

@@ -13,7 +13,7 @@ import click
 from muster.domain.model.errors import Unavailable
 from muster.interfaces.cli.calls import Seconds, connect, form_options, server_options
 from muster.interfaces.cli.cells import Missing, rfc3339
-from muster.interfaces.cli.client import Client
+from muster.interfaces.cli.client import PAGE, Client
 from muster.interfaces.cli.documents import field, measured, now, of_card, on_card
 from muster.interfaces.cli.labels import narrowed
 from muster.interfaces.cli.nouns import CARDS
@@ -62,13 +62,14 @@ COLUMNS = (
 @click.option("--filter", "filter_", metavar="EXPRESSION", help="Only cards for which it holds.")
 @click.option("-l", "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only cards in which the field or reading KEY is VALUE; may be repeated.")
 @click.option("--sort-by", metavar="KEY", help="Order by a key of the document; with - in front from high to low.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many cards; a terminal shows no more than it has lines for.")
 @server_options
 def top(output: str, no_headers: bool, once: bool, interval: float, **options: Any) -> int:
     """Live gauges of all cards. Ctrl-C ends it; where stdout is no terminal one round is printed."""
     check_form(output)
     client = connect(options["server"], options["timeout"], options["verbose"])
     if once or not sys.stdout.isatty() or output not in ("table", "wide"):
-        body = _round(client, options, None)
+        body = _round(client, options, options["limit"])
         columns = [column for column in COLUMNS if column.key != "bar" or sys.stdout.isatty()]
         render(body["items"], columns, output, no_headers=no_headers, document=body, empty="" if options["quiet"] else CARDS.empty)
         return 0
@@ -85,7 +86,7 @@ def _round(client: Client, options: dict[str, Any], limit: int | None) -> dict[s
 def _draw(client: Client, options: dict[str, Any], interval: float) -> None:
     """One screen; a server that does not answer is told in the head line and asked again."""
     size = shutil.get_terminal_size()
-    room = max(1, size.lines - 3)
+    room = min(max(1, size.lines - 3), options["limit"] or PAGE)
     try:
         rows, trouble = _round(client, options, room)["items"], ""
     except Unavailable as error:

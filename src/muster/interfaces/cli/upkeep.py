@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import click
 
-from muster.domain.model.errors import Conflict
+from muster.interfaces.cli.calls import confirm, yes_option
 from muster.interfaces.cli.exits import FAILED, OK
 from muster.interfaces.cli.output import note, write
 from muster.wiring.agent import CLOCK
@@ -50,15 +49,14 @@ def backup(to: Path, file: Path | None, state: Path | None) -> int:
 
 @click.command()
 @click.argument("of", type=click.Path(path_type=Path), metavar="FILE")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @_where
 def restore(of: Path, yes: bool, file: Path | None, state: Path | None) -> int:
     """Put a backup in the place of what the server holds now, which is kept beside it. The server must be stopped."""
     settings = _settings(file, state)
     found = coming(settings, of)
     note(f"muster: {of} is of {_day(found.made_at)}, by Muster {found.muster}, schema {found.schema or 'none'}; what came later is not in it")
-    if not yes and not _agreed(f"Put {of} in the place of the store?"):
-        raise Conflict("nothing was changed", hint="--yes does not ask")
+    confirm(f"Put {of} in the place of the store? What it holds now is kept beside it.", yes)
     done = put_back(settings, of, CLOCK.wall(), running_version())
     for kept in done.before:
         note(f"muster: what was there is in {kept}")
@@ -89,22 +87,21 @@ def _progress(table: str, rows: int) -> None:
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Only show the migrations.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @_where
 def upgrade(dry_run: bool, yes: bool, file: Path | None, state: Path | None) -> int:
     """Bring the store to this version's schema: shows the migrations, asks, makes a backup, and runs them. The server must be stopped."""
 
     def agreed(plan: Upgraded) -> bool:
         _show(plan)
-        return yes or _agreed("Run them?")
+        confirm("Run them? A backup is made first.", yes)
+        return True
 
     done = bring_up(_settings(file, state), CLOCK.wall(), running_version(), agreed, dry_run=dry_run)
     if not done.steps:
         write(f"{done.name}: schema {done.found}, which is this version's\n")
     elif dry_run:
         _show(done)
-    elif done.copy is None:
-        raise Conflict("nothing was changed", hint="--yes does not ask")
     else:
         note(f"muster: what was there is in {done.copy}")
         write(f"{done.name}: schema {done.steps[-1].revision} now\n")
@@ -114,12 +111,6 @@ def upgrade(dry_run: bool, yes: bool, file: Path | None, state: Path | None) -> 
 def _show(plan: Upgraded) -> None:
     lines = [f"  {each.revision}  {each.about}" for each in plan.steps]
     write("\n".join([f"{plan.name}: schema {plan.found or 'none'}; to be run:", *lines, ""]))
-
-
-def _agreed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        raise Conflict("there is nobody to ask", hint="--yes does not ask")
-    return click.confirm(question, err=True)
 
 
 def _files(count: int) -> str:

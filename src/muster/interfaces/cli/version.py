@@ -19,15 +19,23 @@ def version_here() -> str:
         return "0 (run from its source tree)"
 
 
+def line() -> str:
+    """What is installed, in one line."""
+    return f"muster {version_here()}, Python {_python()}"
+
+
+def _python() -> str:
+    return ".".join(map(str, sys.version_info[:3]))
+
+
 @click.command()
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the output.")
 def version(output: str) -> int:
     """Version of muster and of Python."""
-    python = ".".join(map(str, sys.version_info[:3]))
     if output == "json":
         import json
 
-        print(json.dumps({"version": version_here(), "python": python}))
+        print(json.dumps({"version": version_here(), "python": _python()}))
     else:
-        print(f"muster {version_here()}, Python {python}")
+        print(line())
     return 0
