@@ -80,7 +80,7 @@ class Machine:
 
     @property
     def own_id(self) -> str:
-        return f"{self.number:032x}"
+        return f"{self.number + 1:032x}"  # zeros alone name nothing
 
     @property
     def system(self) -> str:

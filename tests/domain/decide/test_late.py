@@ -11,6 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from muster.domain.decide.merge import Roll, merge, tick
+from muster.domain.decide.merge.nodes import resolve
+from muster.domain.decide.merge.state import Site
 from muster.domain.model.attributes import Level
 from muster.domain.model.names import NameKind, names
 from muster.domain.model.observation import Observation, Subject
@@ -159,3 +161,17 @@ def test_a_node_that_was_cut_off_for_long_tells_what_it_would_have_told(
     in_time = [word for word in words if word.reporter != "agent@a" or word.at < T0 + ROUND * cut]
 
     assert picture(heard([*in_time, *waited], ROUND * ROUNDS + 1)) == picture(heard(words, ROUND * ROUNDS + 1))
+
+
+MACHINES = [f"9f3c{number}d1e77a24b05a6c8e0f1b2d3c4e5"[:32] for number in range(3)]
+
+
+def test_a_node_is_called_by_what_it_says_last_whichever_word_comes_last() -> None:
+    site = Site()
+    system = "4c4c4544-0051-4d10-8056-b7c04f4b4e32"
+    resolve(site, NodeNames(name="b", machine_id=MACHINES[1], system=system), 100.0, POLICY)
+    late = resolve(site, NodeNames(name="a", machine_id=MACHINES[0], system=system), 50.0, POLICY)
+    assert (late.name, late.machine_id, late.former, late.last_at) == ("b", MACHINES[1], {"a"}, 100.0)
+    now = resolve(site, NodeNames(name="c", machine_id=MACHINES[2], system=system), 150.0, POLICY)
+    assert now is late
+    assert (now.name, now.machine_id, now.former, now.last_at) == ("c", MACHINES[2], {"a", "b"}, 150.0)

@@ -20,7 +20,7 @@ def keys(names: NodeNames, policy: Policy) -> tuple[str, str, str]:
 
 
 def resolve(site: Site, names: NodeNames, at: float, policy: Policy) -> Node:
-    """The node of these names, made when there is none; it takes on names it lacked."""
+    """The node of these names, made when there is none; it takes on names it lacked. What it was called before its last word it is called no more."""
     system, machine, name = keys(names, policy)
     found = find(site, system, machine, name)
     if found is None:
@@ -28,13 +28,23 @@ def resolve(site: Site, names: NodeNames, at: float, policy: Policy) -> Node:
         site.nodes[found.id] = found
     if system and not found.system:
         found.system, found.shown_system = system, names.system
-    found.machine_id = machine or found.machine_id
+    late = at < found.last_at
+    if machine and not (late and found.machine_id):
+        found.machine_id = machine
     if name and (system or machine or not (found.system or found.machine_id)) and form(NameKind.HOSTNAME, found.name) != name:
-        found.former.add(form(NameKind.HOSTNAME, found.name))
-        found.name = names.name
-        found.former.discard(name)
+        _call(found, names.name, name, late=late)
     found.last_at = max(found.last_at, at)
     return found
+
+
+def _call(node: Node, shown: str, name: str, *, late: bool) -> None:
+    """Has the node a name, or had it."""
+    if late:
+        node.former.add(name)
+        return
+    node.former.add(form(NameKind.HOSTNAME, node.name))
+    node.name = shown
+    node.former.discard(name)
 
 
 def _free_id(site: Site, *names: str) -> str:
