@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
+from difflib import get_close_matches
 from typing import Any
 
 from muster.domain.decide.merge import Roll
-from muster.domain.model.attributes import ATTRIBUTES
+from muster.domain.model.attributes import ATTRIBUTES, Attribute
 from muster.domain.model.errors import Ambiguous, Conflict, InputError, NotFound
 from muster.domain.model.gather import plausible
 from muster.domain.model.names import NameKind, canonical, names_nothing
@@ -114,13 +115,13 @@ def typed(key: str, value: Any) -> Any:
     """An operator's value as its attribute has it. Raises InputError for a key that is not in the dictionary, or a value that is not of its kind."""
     entry = ATTRIBUTES.get(key)
     if entry is None:
-        raise InputError(f"no attribute {key!r}", hint="docs/reference/attributes.md lists them; asset.* are the operator's own")
+        raise InputError(f"no attribute {key!r}", hint=_near(key))
     if value is None or value == "":
         return None
     if entry.numeric:
         reading = plausible(key, quantity(key, value) if isinstance(value, str) else Known(value))
         if isinstance(reading, Absent):
-            raise InputError(f"{key}={value}: {reading.detail or reading.why}", hint=f"a number in {entry.unit}, in the range of docs/reference/attributes.md")
+            raise InputError(f"{key}={value}: {_number(entry)}", hint=entry.about)
         return reading.value
     if isinstance(value, list | dict) and entry.unit not in (Unit.LIST, Unit.MAP, Unit.SET):
         raise InputError(f"{key}: one value is needed, not {type(value).__name__}", hint="write key=value")
@@ -132,3 +133,16 @@ def typed(key: str, value: Any) -> Any:
         except ValueError:
             raise InputError(f"{key}={value}: no date", hint="write YYYY-MM-DD") from None
     return value
+
+
+def _near(key: str) -> str:
+    own = [each for each in ATTRIBUTES if each.startswith("asset.")]
+    meant = [each for each in own if each.endswith(f".{key}")] or get_close_matches(key, ATTRIBUTES, n=3)
+    return f"near it: {', '.join(meant)}" if meant else f"words of yours are {', '.join(own)}"
+
+
+def _number(entry: Attribute) -> str:
+    """What is wanted of an attribute that is a number."""
+    bounds = [f"{word} {limit:g}" for word, limit in (("from", entry.low), ("to", entry.high)) if limit is not None]
+    unit = ', or one with its unit like "80 GiB"' if entry.unit == Unit.BYTES else ""
+    return f"{' '.join(['a number in', str(entry.unit), *bounds])} is wanted{unit}"

@@ -7,7 +7,6 @@ import getpass
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import click
@@ -135,34 +134,7 @@ def set_(what: str, name: str, words: tuple[str, ...], **options: Any) -> int:
     if kind not in (CARDS, NODES):
         raise InputError(f"words are set on cards and nodes, not on {kind.names[0]}", hint="muster set card NAME KEY=VALUE, or muster set node NAME KEY=VALUE")
     subject = {"card": name} if kind is CARDS else {"node": name}
-    try:
-        return _say(_client(options), options, "set", what="set", values=said, **subject)
-    except InputError as wrong:
-        raise _unfit(said) or wrong from wrong
-
-
-def _unfit(said: Mapping[str, Any]) -> InputError | None:
-    """What does not fit in words that the server refused, with what is wanted; None where it is something else."""
-    from muster.domain.model.attributes import ATTRIBUTES
-
-    for key, value in said.items():
-        entry = ATTRIBUTES.get(key)
-        if entry is None:
-            own = [each for each in ATTRIBUTES if each.endswith(f".{key}") and each.startswith("asset.")]
-            meant = own or get_close_matches(key, ATTRIBUTES, n=3)
-            hint = f"near it: {', '.join(meant)}" if meant else f"words of yours are {', '.join(each for each in ATTRIBUTES if each.startswith('asset.'))}"
-            return InputError(f"no attribute {key!r}", hint=hint)
-        if entry.numeric and value is not None and not _within(value, entry.low, entry.high):
-            bounds = [f"{word} {limit:g}" for word, limit in (("from", entry.low), ("to", entry.high)) if limit is not None]
-            unit = ', or one with its unit like "80 GiB"' if entry.unit == "bytes" else ""
-            return InputError(f"{key}={value}: {' '.join(['a number in', str(entry.unit), *bounds])} is wanted{unit}", hint=entry.about)
-    return None
-
-
-def _within(value: Any, low: float | None, high: float | None) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return (low is None or value >= low) and (high is None or value <= high)
+    return _say(_client(options), options, "set", what="set", values=said, **subject)
 
 
 @click.command()
