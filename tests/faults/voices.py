@@ -252,15 +252,23 @@ def whole(server: Server, voice: Voice) -> None:
     assert readings["firmware.version"]["value"] == f"v{last}"
 
 
+def answered(voice: Voice, sequence: int, way: Way) -> Said:
+    """The answer to a report that was acknowledged, sent a second time; as long as the server is too busy it waits as it is told."""
+    until = time.monotonic() + PATIENCE
+    while (said := voice.post(voice.said[sequence], way)).status in (429, 503) and time.monotonic() < until:
+        time.sleep(min(said.retry, 1.0))
+    return said
+
+
 def replayed(voice: Voice, last: int = 10) -> None:
     """What was acknowledged, sent a second time, is known to have been taken: the last by what it said, those before it by their numbers at least."""
     way = Way(voice.port, voice.way.context)
     try:
         newest, *before = sorted(voice.said)[-last:][::-1]
-        said = voice.post(voice.said[newest], way)
+        said = answered(voice, newest, way)
         assert (said.status, said.answer) == (200, "duplicate"), (newest, said)
         for sequence in before:
-            said = voice.post(voice.said[sequence], way)
+            said = answered(voice, sequence, way)
             known = (said.status, said.answer) == (200, "duplicate")
             assert known or (said.status == 409 and "what it said is not remembered" in said.detail), (sequence, said)
     finally:
