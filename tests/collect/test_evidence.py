@@ -8,8 +8,10 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.collect.world import source
 
+import muster.collect.evidence
 from muster.collect.evidence import PER_CAPTURE, Evidence, facts, to_capture_doc
 from muster.collect.privacy import process_names, redacted, unspoken, without_names
 from muster.collect.ring import Ring, Room
@@ -118,6 +120,18 @@ def test_what_is_asked_for_over_the_budget_comes_in_the_next_hour() -> None:
     assert not evidence.owes(3601)
     assert [each.payload for each in evidence.wanted([], 7200)] == [b"ABCDEFGH"]
     assert not evidence.owes(20_000), "all that was owed came, each once"
+
+
+def test_what_is_owed_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(muster.collect.evidence, "OWED", 1)
+    evidence = Evidence(per_hour=8)
+    assert evidence.attach(listing(memory_total=Known(1024)), given(b"12345678"), 0)
+    owed = [listing(memory_total=Known(2048 + n)) for n in range(3)]
+    for each, payload in zip(owed, (b"abcdefgh", b"ABCDEFGH", b"stuvwxyz"), strict=True):
+        assert evidence.attach(each, given(payload), 60) == []
+    assert evidence.wanted([each.capture for each in owed], 61) == []
+    assert [each.payload for each in evidence.wanted([], 3600)] == [b"abcdefgh"]
+    assert not evidence.owes(20_000)
 
 
 def test_what_is_neither_sent_nor_kept_is_not_named(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+import pytest
 
 from muster.domain.model.policy import Policy
 from muster.domain.model.roll import FindingKind
@@ -48,11 +50,17 @@ class Site:
         return {about.partition(":")[0]: about for about in told}
 
 
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    yield made
+    made.store.close()
+
+
 WHY = "its reporter agent@n1 was revoked by ana at 2027-01-15T08:00:00Z; `muster agent reenrol n1` lets it in again"
 
 
-def test_a_finding_says_that_the_reporter_was_ended_whichever_came_first() -> None:
-    site = Site()
+def test_a_finding_says_that_the_reporter_was_ended_whichever_came_first(site: Site) -> None:
     for node in ("n1", "n2"):
         site.report(node, NOW)
     site.ended = {"agent@n1": WHY}
@@ -77,8 +85,7 @@ def test_a_finding_says_that_the_reporter_was_ended_whichever_came_first() -> No
     assert list(site.silent()) == ["n2/one.smi"], "it speaks again"
 
 
-def test_a_start_keeps_what_was_said_and_goes_on_saying_it() -> None:
-    site = Site()
+def test_a_start_keeps_what_was_said_and_goes_on_saying_it(site: Site) -> None:
     site.report("n1", NOW)
     for second in range(0, 400, 5):
         site.tick(NOW + second)
@@ -93,11 +100,12 @@ def test_a_start_keeps_what_was_said_and_goes_on_saying_it() -> None:
     assert site.silent()["n1/one.smi"] == f"n1/one.smi: silent: {WHY}, or `muster source remove n1/one.smi`", "said once"
 
 
-def test_who_told_of_a_source_last_is_who_is_silent() -> None:
-    site = Site()
-    site.report("n1", NOW, "agent@n1")
-    site.report("n1", NOW + 30, "collector")
-    site.ended = {"agent@n1": WHY}
+@pytest.mark.parametrize("ended", ["agent@n1", "collector"])
+def test_who_told_of_a_source_last_is_who_is_silent(site: Site, ended: str) -> None:
+    other = "collector" if ended == "agent@n1" else "agent@n1"
+    for second, reporter in ((0, other), (10, ended), (30, other)):
+        site.report("n1", NOW + second, reporter)
+    site.ended = {ended: WHY}
     for second in range(40, 400, 5):
         site.tick(NOW + second)
     assert "look at the agent" in site.silent()["n1/one.smi"]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from muster.domain.decide.merge import Region
+from muster.domain.model.errors import Unavailable
 from muster.domain.model.roll import Happening
 from muster.services.inventory import Inventory
 from muster.wire.lanes import part
@@ -146,6 +148,36 @@ def test_a_finding_of_silence_ends_when_all_is_delivered_though_only_numbers_com
         side.inventory.tick(now + 1)
     assert [row.finding.about for row in side.store.reader.findings() if row.closed_at is None] == []
     side.store.close()
+
+
+def test_a_turn_in_which_the_store_was_away_is_begun_anew(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(4)
+    names, now = sorted(world.version), T0 + CADENCE
+    for node in names:
+        made = world.report(node, now, now)
+        assert made is not None
+        side.report(made, now)
+    later = now + POLICY.stale_floor * 3
+    found = iter((True, False))
+    regions = side.inventory._fold.regions
+    get = regions.get
+
+    def away(part: str) -> Region:
+        if part in looked or next(found, False):
+            looked.add(part)
+            return get(part)
+        raise Unavailable("the store is away")
+
+    looked: set[str] = set()
+    with monkeypatch.context() as patch:
+        patch.setattr(regions, "get", away)
+        with pytest.raises(Unavailable):
+            side.inventory.tick(later)
+    assert silent(side) == set(), "nothing of it was kept"
+    side.inventory.tick(later + 1)
+    later += 2 + POLICY.stale_floor
+    side.inventory.tick(later)
+    assert silent(side) == set(names)
 
 
 def test_a_turn_that_is_broken_off_goes_on_and_who_speaks_meanwhile_is_not_silent(side: Side) -> None:

@@ -100,6 +100,13 @@ def test_new_cards_in_each_report_come_to_an_end_and_those_known_go_on(side: Sid
     side.refused(("a.smi", cards(21_000, 1)), complete=complete)
 
 
+def test_a_node_that_has_more_than_there_is_room_for_is_heard_of_what_is_known(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert side.say(("a.smi", cards(0, 12))) == "applied"
+    monkeypatch.setattr(room, "MOST", replace(MOST, here=10))
+    assert side.say(("a.smi", cards(0, 12, turn=2))) == "applied"
+    assert "13 cards" in side.refused(("a.smi", cards(0, 13)))
+
+
 def test_cards_that_others_take_the_place_of_come_to_an_end_too(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "MOST", replace(MOST, ever=640))
     for turn in range(5):

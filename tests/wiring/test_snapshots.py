@@ -183,6 +183,9 @@ def test_only_findings_that_are_new_are_read(store: Store, views: Views, monkeyp
     assert list(views.opened.all) == [each.finding for each in store.reader.findings()]
     assert views.opened.kinds == {"card_missing": 9}
     assert [each.id for each in views.findings()["c2"]] == ["f4"]
+    store.writer.commit(Batch(at=231.0, closed=["f5"]))
+    views.refresh()
+    assert views.opened.kinds == {"card_missing": 8}, "one that ends and nothing else"
     columns = views.cards().columns["findings"]
     assert {row for row in range(views.cards().rows) if columns.at(row)} == {views._cards.places["c1"], views._cards.places["c2"]}
 

@@ -6,11 +6,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.interfaces.api.site import PEOPLE, ROOT, Site, site
 
+from muster.domain.model.access import Grade
 from muster.interfaces.api import feed, lasting, telling
 from muster.interfaces.api.feed import Feed
 from muster.interfaces.api.problems import WebError
@@ -79,6 +81,17 @@ def test_a_stream_ends_when_its_token_expires(here: Site) -> None:
         here.clock.now += 200
 
     assert b"the token short is expired" in read(here, secret, later, 5.0)
+
+
+def test_a_stream_ends_when_its_token_may_other_things(here: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = here.tokens.user
+
+    async def change() -> None:
+        await nothing()
+        monkeypatch.setattr(here.tokens, "user", lambda token, now: replace(asked(token, now), grade=Grade.ADMIN))
+
+    told = read(here, here.secrets["viewer"], change, 5.0)
+    assert b'event: end\ndata: {"reason":"the token may other things now"' in told
 
 
 def test_a_token_that_holds_keeps_its_stream(here: Site) -> None:

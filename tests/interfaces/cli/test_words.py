@@ -68,6 +68,7 @@ def test_changes_are_the_newest_and_the_last_stands_last(muster: Muster, monkeyp
     assert every == sorted(every)
     assert len(every) >= 3
     assert numbers(muster, "get", "changes", "--limit", "2") == every[-2:]
+    assert numbers(muster, "get", "changes", "--all", "--limit", "2") == every[-2:]
     monkeypatch.setattr(listing, "CHANGES_ROWS", 1)
     told = muster("get", "changes")
     assert (told.out.splitlines()[1].split()[-1], len(told.out.splitlines())) == (str(every[-1]), 2)

@@ -117,7 +117,7 @@ def _named(client: Client, kind: Noun, names: tuple[str, ...], query: Mapping[st
 def _list(client: Client, kind: Noun, form: str, query: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """All pages as one document of the API's shape."""
     most = options["limit"] or (TABLE_ROWS if form in ("table", "wide") else None)
-    if kind is CHANGES and most and not options["all_"]:
+    if kind is CHANGES and most and (options["limit"] or not options["all_"]):
         body = newest(client, kind.path, options["limit"] or CHANGES_ROWS, **query)
         more = f"the newest {CHANGES_ROWS} changes; --limit N shows more, --all and -o csv all of them"
     else:
