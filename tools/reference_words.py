@@ -52,7 +52,7 @@ FINDINGS: dict[FindingKind, tuple[str, str, str]] = {
     F.SOURCE_SILENT: (
         "a source on a node",
         "It has said nothing for longer than its promise.",
-        "Look at the reporter and the network; remove the source if it is gone.",
+        "Look at the reporter and the network; where that reporter was revoked or left, the finding says what lets it in. Remove the source if it is gone.",
     ),
     F.SOURCE_FAILED: (
         "a source on a node",

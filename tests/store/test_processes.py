@@ -58,7 +58,7 @@ def test_nothing_is_known_of_another_machine_or_another_space_of_processes(other
     assert not processes.gone(" ".join(words))
 
 
-@pytest.mark.parametrize("mark", ["", " ", "a b", "a b c d", "process 5 on vm"])
+@pytest.mark.parametrize("mark", ["", " ", "a b", "a b c d", "process 5 on vm", f"{10**30} 7"])
 def test_what_is_no_mark_says_nothing(mark: str) -> None:
     assert not processes.gone(mark)
     here = processes.mark().split()

@@ -30,8 +30,8 @@ def gone(marked: str) -> bool:
         os.kill(int(pid), 0)
     except ProcessLookupError:
         return True
-    except OSError:
-        return False  # it is somebody else's
+    except (OSError, OverflowError):
+        return False  # it is somebody else's, or no number of a process
     there = _seen(int(pid))
     return there is not None and (there[0] in _DEAD or there[1] != began)
 

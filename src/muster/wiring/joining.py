@@ -25,6 +25,8 @@ TOKEN_LIMIT = 4096
 CLOCK_S = 86_400.0
 FORGETS = 3
 
+_ANEW = "`muster agent status` shows it, `muster agent leave` ends it; if it was revoked and is let in again: `muster agent leave --keep-enrolment`, then join"
+
 
 def join(
     state: Path,
@@ -45,7 +47,7 @@ def join(
         raise InputError("the token is empty", hint="`muster agent token create` on the server makes one")
     there = card(state)
     if there is not None:
-        raise Conflict(f"this node joined {there.url} already, as {there.reporter}", hint="`muster agent status` shows it; `muster agent leave` ends it")
+        raise Conflict(f"this node joined {there.url} already, as {there.reporter}", hint=_ANEW)
     told = authority_of(url, unpinned())
     shown = fingerprint(told.authority)
     if shown != wanted:
@@ -131,8 +133,11 @@ def _proven(member: Membership, path: str, request: Callable[[float], Asking], w
         document(answer, dict, member.card.url)
 
 
-def leave(state: Path, *, tell: bool, wall: Callable[[], float] = WALL) -> tuple[Card, str]:
-    """Forgets key and server; with ``tell`` the server is told that this reporter ends. What could not be told, and why, is the second of the answer."""
+def leave(state: Path, *, tell: bool, wall: Callable[[], float] = WALL) -> tuple[Card, MusterError | None]:
+    """Forgets key and server; with ``tell`` the server is told that this reporter ends. Why that could not be told is the second of the answer.
+
+    It is NotAllowed where the server lets the reporter in no more: then there is nothing left to end.
+    """
     try:
         found = card(state)
     except Unavailable:
@@ -142,7 +147,7 @@ def leave(state: Path, *, tell: bool, wall: Callable[[], float] = WALL) -> tuple
             raise NotFound(f"nobody has joined from {state}", hint="--state FOLDER names another agent of this machine; there is nothing to leave here")
         _forget(folder_of(state))
         raise Unavailable("the membership was damaged; it is gone", hint="the server may know this node still: `muster agent revoke` there")
-    trouble = ""
+    trouble: MusterError | None = None
     if tell:
         member = joined(state)
 
@@ -152,7 +157,7 @@ def leave(state: Path, *, tell: bool, wall: Callable[[], float] = WALL) -> tuple
         try:
             _proven(member, "/v1/leave", request, wall)
         except MusterError as error:
-            trouble = error.message
+            trouble = error
     _forget(folder_of(state))
     return found, trouble
 

@@ -114,6 +114,8 @@ def test_a_value_of_another_type_is_no_value() -> None:
     [
         ("presense == 'x'", "presense", 1),
         ("presence = 'x'", "= 'x'", 10),
+        ("presence = 'x'", "equal is ==", 10),
+        ("node == mus-h8", "a text stands in quotes", 12),
         ("presence == x", "x", 13),
         ("presence == ", "a value is expected", 13),
         ("presence == 5", "presence", 13),

@@ -60,7 +60,7 @@ def test_it_reports_no_more_and_says_so(tmp_path: Path, machine: Path) -> None:
                 assert until(lambda: status(state)["delivered_at"])
                 assert status(state)["process"] == agent.pid
                 house.lose = "/v1/leave"
-                assert "does not answer" in leave(state, tell=True)[1]
+                assert "does not answer" in str(leave(state, tell=True)[1])
                 assert until(lambda: status(state)["wrong"])
                 told = status(state)
                 assert (told["joined"], told["process"], told["wrong"]) == (False, agent.pid, [f"this node has left {house.url}"])

@@ -85,7 +85,7 @@ def test_a_token_to_join_by_goes_into_a_file(say: Say, house: Gatehouse, tmp_pat
     assert say("agent", "token", "create", "--out", str(file)).code == 5
 
 
-def test_the_whole_way(say: Say, house: Gatehouse) -> None:
+def test_the_whole_way(say: Say, house: Gatehouse, tmp_path: Path) -> None:
     made = say("agent", "token", "create", "--uses", "2", "--expires", "2h")
     assert made.code == 0
     assert "--token -" in made.err
@@ -111,10 +111,15 @@ def test_the_whole_way(say: Say, house: Gatehouse) -> None:
     assert f"; `muster agent token delete {many}` ends it" in ended.err
     assert "revoked" in say("agent", "list").out
     assert say("agent", "revoke", os.uname().nodename, "-y").code == 5, "once is enough"
-    again = say("agent", "reenrol", os.uname().nodename, "--for", "10m")
-    assert again.code == 0
-    assert say("agent", "leave", "--keep-enrolment").code == 0
-    back = say("agent", "join", house.url, "--ca", house.authority.fingerprint, "--token", "-", stdin=again.out)
+    file = tmp_path / "token"
+    again = say("agent", "reenrol", os.uname().nodename, "--for", "10m", "--out", str(file))
+    assert (again.code, again.out, file.stat().st_mode & 0o777) == (0, "", 0o600)
+    assert "`muster agent leave --keep-enrolment` first" in again.err
+    early = say("agent", "join", house.url, "--ca", house.authority.fingerprint, "--token-file", str(file))
+    assert (early.code, "`muster agent leave --keep-enrolment`, then join" in early.err) == (5, True)
+    left = say("agent", "leave")
+    assert (left.code, "was revoked; there is nothing to end there" in left.err) == (0, True)
+    back = say("agent", "join", house.url, "--ca", house.authority.fingerprint, "--token", "-", stdin=file.read_text())
     assert back.code == 0, back.err
     assert say("agent", "leave").code == 0
     assert "left" in say("agent", "list").out

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -147,6 +148,9 @@ def test_the_bytes_come_with_a_fact_that_changes(place: Place, alone: Muster) ->
         assert (sent(first), sent(second)) == ([FACT], [NEW])
         assert asked(first) == asked(second) == [], "what comes along is not asked for"
         assert behind(alone) == (4096, digest_of(NEW))
+        shown = alone("describe", "card", "SN-77", "-o", "wide").out
+        assert re.search(rf"EVIDENCE .*\n.*\n +{digest_of(NEW)} +acme\.list +.*memory\.total", shown), shown
+        assert "EVIDENCE" not in alone("describe", "card", "SN-77").out
         assert raw(server, digest_of(NEW)).content == NEW
         assert json.loads(alone("capture", digest_of(NEW), "--info").out)["locator"] == ["acme.list"]
 

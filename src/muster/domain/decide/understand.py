@@ -64,10 +64,17 @@ def _tokens(text: str) -> list[_Token]:
         match = _TOKEN.match(text, at)
         if match is None or match.lastgroup is None:
             place = at + len(text[at:]) - len(text[at:].lstrip())
-            _refuse(f"{text[place : place + 20]!r} is not understood", place)
+            _refuse(f"{text[place : place + 20]!r} is not understood{_meant(text, place)}", place)
         found.append(_token(match))
         at = match.end()
     return found
+
+
+def _meant(text: str, place: int) -> str:
+    """What those mean who write so."""
+    if text[place] == "=":
+        return "; equal is =="
+    return "; a text stands in quotes" if place and text[place - 1].isalnum() else ""
 
 
 def _token(match: re.Match[str]) -> _Token:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from muster.domain.model.errors import InputError
+from muster.domain.model.errors import InputError, NotAllowed
 from muster.interfaces.cli import sections
 from muster.interfaces.cli.cells import safe, span
 from muster.interfaces.cli.documents import now
@@ -169,9 +169,12 @@ def leave(keep_enrolment: bool, state: Path | None, machine: Path | None) -> int
     note(f"muster: {safe(card.reporter)} has left {safe(card.url)}")
     if (pid := running(folder)) is not None:
         note(f"muster: the agent that runs (process {pid}) reports no more from now on; stop it, or join again and start it anew")
-    if trouble:
-        note(f"muster: the server could not be told: {safe(trouble)}\n  end it there: muster agent revoke {safe(card.reporter)}")
-    return 1 if trouble else 0
+    if isinstance(trouble, NotAllowed):
+        note(f"muster: the server let it in no more: {safe(trouble.message)}; there is nothing to end there")
+    elif trouble is not None:
+        note(f"muster: the server could not be told: {safe(trouble.message)}\n  end it there: muster agent revoke {safe(card.reporter)}")
+        return 1
+    return 0
 
 
 @click.command()

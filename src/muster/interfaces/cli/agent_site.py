@@ -19,7 +19,7 @@ from muster.interfaces.cli.client import Client, segment
 from muster.interfaces.cli.documents import at_path, field, when
 from muster.interfaces.cli.lazy import near
 from muster.interfaces.cli.names import complete_node
-from muster.interfaces.cli.output import Column, note, render, to_json, write
+from muster.interfaces.cli.output import Column, note, render, to_json
 
 _LASTS = re.compile(r"^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$")
 _FILE_LIMIT = 4 << 20
@@ -167,7 +167,7 @@ def revoke(node: str, reason: str, yes: bool, **options: Any) -> int:
     told = client.post(f"/reporters/{segment(meant['id'])}/revoke", {"reason": reason})
     if not options["quiet"]:
         note(f"muster: {safe(told['id'])} is revoked")
-        note(f"  to let it in again: `muster agent reenrol {safe(shlex.quote(node))}`, and a join with the token that this prints")
+        note(f"  to let it in again: `muster agent reenrol {safe(shlex.quote(node))}`, which prints a token and what to do on the node")
         if again := _may_join_again(client, told["join_token"]):
             note(f"  {again}")
     return 0
@@ -201,14 +201,18 @@ def _reporter(client: Client, node: str) -> Mapping[str, Any]:
 @click.argument("node", shell_complete=complete_node)
 @click.option("--for", "lasts", default="1h", show_default=True, metavar="TIME", help="How long the node may take to join: 30m, 1h, 2d.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the answer.")
+@secret_out.option
 @server_options
-def reenrol(node: str, lasts: str, output: str, **options: Any) -> int:
+def reenrol(node: str, lasts: str, output: str, out: Path | None, **options: Any) -> int:
     """Let NODE join once more with another key, after it got a new system; prints a token for that. Its old key holds until then."""
+    secret_out.check(out)
     told = _client(options).post(f"/reporters/{segment(node)}/reenrol", {"lasts": lasting(lasts)})
     if output == "json":
-        write(to_json(told) + "\n")
+        secret_out.put(out, to_json(told), quiet=options["quiet"])
         return 0
     if not options["quiet"]:
         note(f"muster: {safe(told['reporter']['id'])} may join once more")
-    _show(told["made"], output, None, quiet=options["quiet"])
+    _show(told["made"], output, out, quiet=options["quiet"])
+    if not options["quiet"]:
+        note("  A node that has its old membership still: `muster agent leave --keep-enrolment` first")
     return 0

@@ -26,7 +26,14 @@ EVENT_ROWS = 10
 @click.command()
 @click.argument("what", metavar="card|node|source|finding", shell_complete=complete_noun)
 @click.argument("name", metavar="NAME", shell_complete=complete_name)
-@click.option("-o", "--output", default="text", show_default=True, metavar="FORM", help="text, json, yaml, or jsonpath={PATH}.")
+@click.option(
+    "-o",
+    "--output",
+    default="text",
+    show_default=True,
+    metavar="FORM",
+    help="text, wide (with the captures that values rest on), json, yaml, or jsonpath={PATH}.",
+)
 @click.option("--at", metavar="TIME", help="As it was believed at TIME (RFC 3339), or so long ago (2h).")
 @server_options
 def describe(what: str, name: str, output: str, at: str | None, **options: Any) -> int:
@@ -43,8 +50,10 @@ def describe(what: str, name: str, output: str, at: str | None, **options: Any) 
     client = connect(options["server"], options["timeout"], options["verbose"])
     document = one(client, kind, name, moment, quiet=options["quiet"])
     as_of(document)
-    if output == "text":
+    if output in ("text", "wide"):
         _PAGES[kind](client, document, moment)
+        if output == "wide":
+            sections.evidence(each.get("readings") or {} for each in (document, *(document.get("devices") or ()), *(document.get("partitions") or ())))
     else:
         render([document], kind.columns, output, no_headers=False, document=document)
     return 0

@@ -13,7 +13,7 @@ EXITS: dict[int, str] = {
     USAGE: "usage: an option, name or filter cannot be used as given",
     NOT_FOUND: "not found: nothing of that name",
     NOT_ALLOWED: "not allowed, or not signed in",
-    CONFLICT: "conflict: the state forbids it, or you said no",
+    CONFLICT: "conflict: the state forbids it, you said no, or nobody was there to be asked (-y says yes)",
     UNREACHABLE: "the server, a source or a file does not answer",
     TIMED_OUT: "timed out",
     INTERRUPTED: "interrupted (Ctrl-C)",

@@ -12,6 +12,8 @@ from muster.interfaces.cli.output import Column, Row, aligned, cell, write
 
 _COLUMN = 52
 """Letters to which a column grows; a longer text pushes the rest of its own line."""
+_NAMED = 3
+"""So many attributes that rest on a capture are named."""
 _WIDEST = 30
 """Letters of a reason that stand in the column of values."""
 
@@ -48,6 +50,22 @@ def _title(title: str) -> None:
 def readings(title: str, these: Mapping[str, Any]) -> None:
     """Every reading: value or reason, source, age, and what is doubtful of it."""
     rows(title, [{"key": key, **each} for key, each in sorted(these.items())], _READINGS)
+
+
+def evidence(these: Iterable[Mapping[str, Any]]) -> None:
+    """The captures on which readings rest, and what rests on each: `muster capture DIGEST` shows the bytes."""
+    rests: dict[tuple[str, str], list[str]] = {}
+    for found in these:
+        for key, each in sorted(found.items()):
+            if each.get("capture"):
+                rests.setdefault((each["capture"], str(each.get("source") or "")), []).append(key)
+    rows("EVIDENCE (muster capture CAPTURE)", [{"capture": digest, "source": source, "keys": keys} for (digest, source), keys in rests.items()], _EVIDENCE)
+
+
+def _keys(row: Row) -> str:
+    keys = list(dict.fromkeys(row["keys"]))
+    rest = len(keys) - _NAMED
+    return ", ".join(keys[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _value(row: Row) -> Any:
@@ -88,4 +106,9 @@ _READINGS = (
     Column(title="SOURCE", key="source", value=lambda row: row.get("source")),
     Column(title="AGE", key="age", value=_age, show=str, right=True),
     Column(title="NOTE", key="note", value=lambda row: doubts(row) or " ", show=str),
+)
+_EVIDENCE = (
+    Column(title="CAPTURE", key="capture", value=lambda row: row["capture"]),
+    Column(title="SOURCE", key="source", value=lambda row: row["source"]),
+    Column(title="ATTRIBUTES", key="keys", value=_keys, show=str),
 )
