@@ -249,26 +249,6 @@ def test_time_passes_and_trouble_is_told_and_ends(settings: ServerSettings) -> N
     assert told == [("time does not pass", "the disk is full"), ("time passes again", "the disk is full")]
 
 
-class Long(Inventory):
-    """A keeper with more to look at than there is time for."""
-
-    turns = 0
-
-    def tick(self, now: float, enough: Callable[[], bool] = never) -> bool:
-        until = time.monotonic() + 20
-        while not enough():
-            assert time.monotonic() < until, "it is told when it is enough"
-            time.sleep(0.001)
-        type(self).turns += 1
-        return self.turns < 20
-
-
-def test_time_passes_in_steps_one_soon_after_the_other(settings: ServerSettings) -> None:
-    with Server(settings.model_copy(update={"tick": 2.0}), build, keeper=Long) as server:
-        wait(lambda: Long.turns >= 20)
-        assert ask(server, "/readyz")["status"] == "ok"
-
-
 class Idle(Inventory):
     """A keeper whose ticks write nothing."""
 
