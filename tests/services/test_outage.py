@@ -11,8 +11,7 @@ from muster.domain.decide.merge import Region
 from muster.domain.model.errors import Unavailable
 from muster.domain.model.roll import Happening
 from muster.services.inventory import Inventory
-from muster.wire.lanes import part
-from muster.wire.report import ListingDoc, NodeDoc, ObservationDoc, ReportDoc
+from muster.wire.report import ReportDoc
 from tests.services.test_two_ways import CADENCE, POLICY, T0, Side, World
 
 CUT = 60
@@ -119,35 +118,6 @@ def test_one_that_goes_on_delivering_old_words_is_held_to_its_promise_in_the_end
         side.report(resent(doc, now), now)
         side.inventory.tick(now + 1)
     assert any(row.change.kind is Happening.SOURCE_LOST for row in side.store.reader.changes())
-
-
-def test_a_finding_of_silence_ends_when_all_is_delivered_though_only_numbers_come_from_then_on() -> None:
-    side = Quiet(light=True)
-
-    def say(turn: int, now: float) -> None:
-        row = ObservationDoc(level="card", ids=[("serial", "S1")], readings={"power.draw": {"v": 100.0 + turn}})
-        at = T0 + turn * CADENCE
-        told = ListingDoc(
-            source="one.library", channel="in_band", witness="driver", cadence=CADENCE, outcome="devices", complete=True, observed_at=at, observed_mono=at,
-            boot_id="b", observations=[row],
-        )  # fmt: skip
-        doc = ReportDoc(reporter="a", incarnation="i", sequence=turn + 1, node=NodeDoc(name="n"), sent_at=now, sent_mono=now, boot_id="b", heard=[part(told)])
-        assert side.report(doc, now) == "applied"
-
-    for turn in range(6):
-        say(turn, T0 + turn * CADENCE)
-        side.inventory.tick(T0 + turn * CADENCE + 1)
-    for second in range(60, 660, 5):
-        side.inventory.tick(T0 + second)
-    assert [row.finding.kind.value for row in side.store.reader.findings() if row.closed_at is None] == ["source_silent"]
-    for turn in range(6, 63):
-        say(turn, T0 + 665)
-    for turn in range(63, 80):
-        now = max(T0 + 666, T0 + turn * CADENCE)
-        say(turn, now)
-        side.inventory.tick(now + 1)
-    assert [row.finding.about for row in side.store.reader.findings() if row.closed_at is None] == []
-    side.store.close()
 
 
 def test_a_turn_in_which_the_store_was_away_is_begun_anew(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:

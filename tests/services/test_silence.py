@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A source that fell silent before its server was started anew goes on by numbers alone, as it may: what was said of its silence ends all the same."""
+"""A source that fell silent goes on by numbers alone, as it may, also after a new start of its server: what was said of its silence ends all the same."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
@@ -26,16 +28,43 @@ class _Agent:
         assert self.side.report(doc, now) == "applied"
 
 
+def _open(side: Quiet) -> list[str]:
+    return [row.finding.kind.value for row in side.store.reader.findings() if row.closed_at is None]
+
+
+@pytest.fixture
+def side() -> Iterator[Quiet]:
+    made = Quiet(light=True)
+    yield made
+    made.store.close()
+
+
+def test_a_finding_of_silence_ends_when_all_is_delivered_though_only_numbers_come_from_then_on(side: Quiet) -> None:
+    agent = _Agent(side)
+    for turn in range(6):
+        agent.say(turn, T0 + turn * CADENCE)
+        side.inventory.tick(T0 + turn * CADENCE + 1)
+    for second in range(60, 660, 5):
+        side.inventory.tick(T0 + second)
+    assert _open(side) == ["source_silent"]
+    for turn in range(6, 63):
+        agent.say(turn, T0 + 665)
+    for turn in range(63, 80):
+        now = max(T0 + 666, T0 + turn * CADENCE)
+        agent.say(turn, now)
+        side.inventory.tick(now + 1)
+    assert _open(side) == []
+
+
 @pytest.mark.parametrize("late", [1.0, 15.0])
-def test_a_finding_of_silence_ends_when_a_source_goes_on_by_numbers_after_a_new_start(late: float) -> None:
-    side = Quiet(light=True)
+def test_a_finding_of_silence_ends_when_a_source_goes_on_by_numbers_after_a_new_start(side: Quiet, late: float) -> None:
     agent = _Agent(side)
     for turn in range(12):
         agent.say(turn, T0 + turn * CADENCE + 1)
         side.inventory.tick(T0 + turn * CADENCE + 2)
     for second in range(int(12 * CADENCE), int(30 * CADENCE), 5):
         side.inventory.tick(T0 + second)
-    assert [row.finding.kind.value for row in side.store.reader.findings() if row.closed_at is None] == ["source_silent"]
+    assert _open(side) == ["source_silent"]
 
     side.start(T0 + 30 * CADENCE)
     back = T0 + 39 * CADENCE + late
@@ -45,5 +74,4 @@ def test_a_finding_of_silence_ends_when_a_source_goes_on_by_numbers_after_a_new_
         now = max(back, T0 + turn * CADENCE + late)
         agent.say(turn, now)
         side.inventory.tick(now + 1)
-    assert [row.finding.about for row in side.store.reader.findings() if row.closed_at is None] == []
-    side.store.close()
+    assert _open(side) == []

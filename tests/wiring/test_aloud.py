@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from muster.collect.answer import OURS, Fate, Posted, judged
-from muster.domain.model.errors import NotAllowed, Unavailable
+from muster.collect.answer import Fate, Posted, judged
+from muster.domain.model.errors import PROBLEM_TYPE, NotAllowed, Unavailable
 from muster.wiring.agent import CLOCK
 from muster.wiring.aloud import Aloud, waiting
 
@@ -20,7 +20,7 @@ NOBODY: Any = None
 
 def ours(status: int, code: str) -> Posted:
     """What a server of Muster answers."""
-    document = json.dumps({"type": f"{OURS}{code}", "code": code, "detail": "for a reason"}).encode()
+    document = json.dumps({"type": f"{PROBLEM_TYPE}{code}", "code": code, "detail": "for a reason"}).encode()
     return judged(status, {"Content-Type": "application/problem+json"}, document)
 
 

@@ -11,6 +11,7 @@ from enum import Enum
 import msgspec
 
 from muster.collect.words import plain
+from muster.domain.model.errors import PROBLEM_TYPE
 from muster.wire.report import OLDEST, AnswerDoc
 
 LONGEST_ASKED_S = 3600.0
@@ -19,8 +20,6 @@ WANTED = 4096
 """Captures that one answer may ask for."""
 ANSWERED = "HTTP "
 """What the reason begins with where a server answered, and did not take the report; the status follows, and a colon."""
-OURS = "urn:muster:problem:"
-"""What the type of each problem of a server of Muster begins with; its code follows."""
 STRANGER = "none of a server of Muster"
 """What the reason says where somebody else answered."""
 JSON, PROBLEM = "application/json", "application/problem+json"
@@ -67,7 +66,7 @@ class _Problem(msgspec.Struct):
     @property
     def ours(self) -> bool:
         """True for one of a server of Muster: others have problem documents, and codes, of their own."""
-        return bool(self.code) and self.type == OURS + self.code
+        return bool(self.code) and self.type == PROBLEM_TYPE + self.code
 
 
 class _Version(msgspec.Struct):

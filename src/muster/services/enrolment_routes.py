@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
+from muster.domain.model.errors import PROBLEM_TYPE, Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
 from muster.spi.access import Gate
 from muster.wire.enrol import AuthorityDoc, Signed
 from muster.wire.exchange import Problem
@@ -61,7 +61,7 @@ def trouble(error: MusterError, path: str = "", status: int | None = None) -> An
     """An error as an answer; an access token that does not hold is told with ``status`` 401."""
     code = status or next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
     told = Problem(
-        type=f"urn:muster:problem:{error.code}",
+        type=PROBLEM_TYPE + error.code,
         title=HTTPStatus(code).phrase,
         status=code,
         detail=error.message,

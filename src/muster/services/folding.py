@@ -28,13 +28,6 @@ from muster.spi.store import Heard, Loaded, RollWriter, Said
 from muster.wire.report import FactsDoc
 
 Names = set[tuple[str, str]]
-
-
-def never() -> bool:
-    """There is all the time that is needed."""
-    return False
-
-
 MOMENT = 0.001
 """Seconds after which a word is tried once more."""
 MOST_AT_ONCE = 32
@@ -43,6 +36,11 @@ CATCHING_UP = 10
 """So many times the least promise a reporter may take to deliver what waited, before it is held to its promises again."""
 FEW = 200
 """So many parts of a site are looked through for a card that is not named by a name of its own."""
+
+
+def never() -> bool:
+    """There is all the time that is needed."""
+    return False
 
 
 class Folding:
@@ -72,8 +70,7 @@ class Folding:
     def again(self, source: Source, numbers: known.Numbers, at: float, row: Heard) -> None:
         """A round that only moved numbers. One that comes after its source was held silent, as those do that waited, has the part looked at: that is over."""
         if row.received_at - source.last > source.promise:
-            self._rest[source.region] = min(self._rest.get(source.region, row.received_at), row.received_at)
-            self._wake(source.region)
+            self._soon(source.region, row.received_at)
         source.again_at = at
         source.took(numbers)
         self.gathered.heard.append(row)
@@ -110,7 +107,7 @@ class Folding:
             raise InputError(about, hint="a node lists its own cards; if they have names that other nodes' cards have too, mend the tool that reads them")
         before = room.size((self.regions.get(part).site for part in parts), word.node, self._policy)
         if room.close(before, len(word.observations)):
-            merged = self._word(word, None, "listing", now, dry_run=True)
+            merged = self._tried(self.regions.roll(names_of(word, self._policy)), word, now)
             room.fits(word.node.name, before, room.size((each.site for each in merged.roll.regions.values()), word.node, self._policy))
 
     def _run_around(self, word: Listing, row: Heard) -> float | None:
@@ -139,7 +136,7 @@ class Folding:
 
     def act(self, word: Act, stored: Stored, now: float, *, dry_run: bool = False) -> list[str]:
         """An operator's word; ids of the cards that it changes."""
-        merged = self._word(word, stored, "act", now, dry_run=dry_run)
+        merged = self._tried(self.regions.roll(names_of(word, self._policy)), word, now) if dry_run else self._word(word, stored, "act", now)
         touched = sorted({card.id for card in merged.cards} | set(merged.gone.values()))
         if not dry_run:
             self.gathered.step(merged, merged.samples)
@@ -199,14 +196,14 @@ class Folding:
             raise InputError("that name is no card's alone on a site of this size", hint="name the card by our id, its UUID or serial, or name its node too")
         return Roll(regions={part: self.regions.get(part) for part in sorted(self._rest)})
 
-    def _word(self, word: Listing | Act, stored: Stored | None, kind: str, now: float, *, dry_run: bool = False) -> Merged:
+    def _tried(self, roll: Roll, word: Listing | Act, now: float) -> Merged:
+        """What would come of a word."""
+        return merge(roll, word, self.order, self._policy, now, self._ahead(roll.regions))
+
+    def _word(self, word: Listing | Act, stored: Stored, kind: str, now: float) -> Merged:
         names = names_of(word, self._policy)
         roll = self.regions.roll(names)
-        if not dry_run:
-            roll = self._catch_up(roll, self._until(roll, word, now), now)
-        merged = merge(roll, word, self.order, self._policy, now, self._ahead(roll.regions))
-        if dry_run or stored is None:
-            return merged
+        merged = self._tried(self._catch_up(roll, self._until(roll, word, now), now), word, now)
         self.gathered.said.append(self._said(stored, kind, next(iter(merged.touched))))
         self._take(merged, names)
         return merged
@@ -217,8 +214,7 @@ class Folding:
         if now - at <= self._policy.timely:
             if known is not None:  # it is through: the part is looked at, whatever its sources go on saying by numbers alone
                 del self._behind[part]
-                self._rest[part] = min(self._rest.get(part, now), now)
-                self._wake(part)
+                self._soon(part, now)
             return
         floor = self._policy.stale_floor
         since = known[0] if known is not None and now - known[1] <= floor else now
@@ -344,6 +340,11 @@ class Folding:
     def _due(self, part: str) -> float:
         runs = (source.last + source.promise for source in self._steady.get(part, ()) if source.steady)
         return max(min(self._rest[part], min(runs, default=float("inf"))), self._behind.get(part, (0.0, 0.0))[1])
+
+    def _soon(self, part: str, now: float) -> None:
+        """Has the part looked at when time passes next, whatever its sources go on saying by numbers alone."""
+        self._rest[part] = min(self._rest.get(part, now), now)
+        self._wake(part)
 
     def _wake(self, part: str) -> None:
         due = self._due(part)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,7 +55,7 @@ class Inventory:
         self._bounds = bounds
         self._quiet = quiet
         self._listening = now + quiet
-        self._lost = False
+        self._whole = _Whole()
         self._counted: Counter[str] = Counter()
         self._namesakes = Namesakes(policy)
         self._ended = ended
@@ -83,7 +82,7 @@ class Inventory:
             self._arrivals.reach(slot)
         self._fold = Folding(self._writer, loaded, self._policy)
         self._departed = Departed(self._ended)
-        self._lost = False
+        self._whole.lost = False
         if now >= self._listening:
             self._fold.pass_time(now)
             self._commit(now)
@@ -105,36 +104,20 @@ class Inventory:
             doc = opened(body)
             if self._bounds is not None:
                 self._bounds.check(speaker, doc.reporter, doc.node)
-            try:
+            with self._whole:
                 return self._report(doc, now)
-            except BaseException as error:
-                self._broke(error)
-                raise
         except MusterError as error:
-            if self._lost:
+            if self._whole.lost:
                 raise
             return error
 
     def report(self, doc: ReportDoc, now: float) -> AnswerDoc:
         """Takes a report: applied, a duplicate of one taken before, or refused because its number was used for other words."""
         self._ready(now)
-        with self._whole():
+        with self._whole:
             answer = self._report(sound(doc), now)
         self._commit(now)
         return answer
-
-    @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """What the store or a fault of ours breaks off is not whole: all is read again before the next. What does not fit changed nothing."""
-        try:
-            yield
-        except BaseException as error:
-            self._broke(error)
-            raise
-
-    def _broke(self, error: BaseException) -> None:
-        ours = isinstance(error, MusterError) and not isinstance(error, Unavailable)
-        self._lost = not (ours or isinstance(error, DamagedError))
 
     def act(self, doc: ActDoc, now: float, *, dry_run: bool = False, under: Under | None = None) -> list[str]:
         """Takes an operator's word; returns the ids of the cards it changed. With ``dry_run`` those that it would change, and nothing is kept.
@@ -144,7 +127,7 @@ class Inventory:
         Raises NotFound, Ambiguous, Conflict or InputError.
         """
         self._ready(now)
-        with self._whole():
+        with self._whole:
             said = understand(self._meant(doc), doc, now)
             touched = self._fold.act(said, keep_act(doc, said), now, dry_run=dry_run)
         if not dry_run:
@@ -166,7 +149,7 @@ class Inventory:
         self._ready(now)
         listening = now >= self._listening
         more = False
-        with self._whole():
+        with self._whole:
             self._departed.look(self._fold.sources, self._fold.standing, self._fold.gathered, now)
             if listening:
                 more = self._fold.pass_time(now, enough)
@@ -241,7 +224,7 @@ class Inventory:
 
     def _ready(self, now: float) -> None:
         """What is in memory and not in the store is nothing: after a failed commit all is read again."""
-        if self._lost:
+        if self._whole.lost:
             self._listening = max(self._listening, now + self._quiet)
             self._load(now)
 
@@ -252,9 +235,27 @@ class Inventory:
         try:
             self._writer.commit(gathered.batch(now))
         except BaseException:
-            self._lost = True
+            self._whole.lost = True
             raise
         self._fold.committed()
+
+
+class _Whole:
+    """What the store or a fault of ours breaks off within is not whole: all is read again before the next. What does not fit changed nothing."""
+
+    __slots__ = ("lost",)
+
+    def __init__(self) -> None:
+        self.lost = False
+        """True until all is read again."""
+
+    def __enter__(self) -> None:
+        """Something is begun."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            ours = isinstance(error, MusterError) and not isinstance(error, Unavailable)
+            self.lost = not (ours or isinstance(error, DamagedError))
 
 
 class _Step:

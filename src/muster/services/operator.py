@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from difflib import get_close_matches
 from typing import Any
 
 from muster.domain.decide.merge import Roll
@@ -13,6 +12,7 @@ from muster.domain.model.attributes import ATTRIBUTES, Attribute
 from muster.domain.model.errors import Ambiguous, Conflict, InputError, NotFound
 from muster.domain.model.gather import plausible
 from muster.domain.model.names import NameKind, canonical, names_nothing
+from muster.domain.model.near import near
 from muster.domain.model.reading import Absent, Known
 from muster.domain.model.roll import Act, ActKind, CardRecord, Presence
 from muster.domain.model.units import Unit
@@ -137,8 +137,8 @@ def typed(key: str, value: Any) -> Any:
 
 def _near(key: str) -> str:
     own = [each for each in ATTRIBUTES if each.startswith("asset.")]
-    meant = [each for each in own if each.endswith(f".{key}")] or get_close_matches(key, ATTRIBUTES, n=3)
-    return f"near it: {', '.join(meant)}" if meant else f"words of yours are {', '.join(own)}"
+    meant = [each for each in own if each.endswith(f".{key}")]
+    return f"near it: {', '.join(meant)}" if meant else near(key, ATTRIBUTES) or f"words of yours are {', '.join(own)}"
 
 
 def _number(entry: Attribute) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -45,24 +46,10 @@ class Meta:
 
     def copy(self) -> Meta:
         """The same, to be changed."""
-        return Meta(
-            self.slot,
-            self.node,
-            self.source,
-            self.reporter,
-            self.region,
-            self.at,
-            self.since,
-            self.again_at,
-            self.received_at,
-            self.incarnation,
-            self.sequence,
-            self.facts,
-            self.capture,
-            self.promise,
-            self.bounds,
-            self.node_names,
-        )
+        return Meta(*_ALL(self))
+
+
+_ALL = attrgetter(*(each.name for each in fields(Meta)))
 
 
 @dataclass(slots=True)

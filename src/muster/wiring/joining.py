@@ -136,7 +136,7 @@ def _proven(member: Membership, path: str, request: Callable[[float], Asking], w
 def leave(state: Path, *, tell: bool, wall: Callable[[], float] = WALL) -> tuple[Card, MusterError | None]:
     """Forgets key and server; with ``tell`` the server is told that this reporter ends. Why that could not be told is the second of the answer.
 
-    It is NotAllowed where the server lets the reporter in no more: then there is nothing left to end.
+    It is NotAllowed where the server does not let the reporter in any more, as one that was revoked.
     """
     try:
         found = card(state)

@@ -7,7 +7,6 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -16,6 +15,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from muster.domain.model.errors import InputError
+from muster.domain.model.near import near
 from muster.domain.model.policy import Policy
 
 PORT = 7460
@@ -151,8 +151,7 @@ def refused(wrong: ErrorDetails, origin: Callable[[str], str]) -> InputError:
     name, *within = (str(part) for part in wrong["loc"])
     field = ServerSettings.model_fields.get(name)
     if field is None:
-        near = get_close_matches(name, ServerSettings.model_fields, n=3)
-        hint = f"near it: {', '.join(near)}" if near else "`muster config -o wide` lists the settings there are"
+        hint = near(name, ServerSettings.model_fields) or "`muster config -o wide` lists the settings there are"
         return InputError(f"no setting {name} ({origin(name)})", hint=hint)
     wanted = _wanted(wrong)
     inner = f", at {'.'.join(within)}" if within else ""

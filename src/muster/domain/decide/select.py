@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, TypeAlias
 
 from muster.domain.model.errors import InputError
 from muster.domain.model.filters import Always, And, Compare, Contains, Fields, Has, In, Not, Or, Scalar, Shape, StartsWith, Tree
+from muster.domain.model.near import near
 
 Lookup: TypeAlias = Callable[[str], Any]
 """The value at a path of one row; None where there is none."""
@@ -100,8 +100,7 @@ def order(text: str, fields: Fields) -> tuple[SortKey, ...]:
     for key in keys:
         shape = fields.get(key.path)
         if shape is None:
-            near = get_close_matches(key.path, list(fields), n=3)
-            raise InputError(f"sort: no field {key.path!r}" + (f"; near it: {', '.join(near)}" if near else ""), hint=SORT)
+            raise InputError("; ".join(filter(None, (f"sort: no field {key.path!r}", near(key.path, fields)))), hint=SORT)
         if shape in (Shape.LIST, Shape.MAP):
             raise InputError(f"sort: {key.path!r} is a {shape} and has no order", hint=SORT)
     return tuple(keys)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import NoReturn
 
 from muster.domain.model.errors import InputError
 from muster.domain.model.filters import Always, And, Compare, Contains, Fields, Has, In, Not, Or, Scalar, Shape, StartsWith, Tree
 from muster.domain.model.moments import moment
+from muster.domain.model.near import near
 
 LONGEST = 4000
 """Characters of a filter."""
@@ -72,7 +72,7 @@ def _tokens(text: str) -> list[_Token]:
 
 def _meant(text: str, place: int) -> str:
     """What those mean who write so."""
-    if text[place] == "=":
+    if text.startswith("=", place):
         return "; equal is =="
     return "; a text stands in quotes" if place and text[place - 1].isalnum() else ""
 
@@ -287,8 +287,7 @@ class _Parser:
         for path in (name, bare):
             if path in self.fields:
                 return path, self.fields[path]
-        near = get_close_matches(bare, list(self.fields), n=3)
-        _refuse(f"no field {bare!r}" + (f"; near it: {', '.join(near)}" if near else ""), at)
+        _refuse("; ".join(filter(None, (f"no field {bare!r}", near(bare, self.fields)))), at)
 
 
 def _value(token: _Token) -> Scalar:

@@ -12,6 +12,9 @@ MusterError
 
 from __future__ import annotations
 
+PROBLEM_TYPE = "urn:muster:problem:"
+"""What the type of each problem document (RFC 9457) of a server of ours begins with; the code follows."""
+
 
 class MusterError(Exception):
     """The root: ``code`` is stable, ``hint`` says what to do next."""

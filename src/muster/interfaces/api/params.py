@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -13,6 +12,7 @@ from fastapi.dependencies.models import Dependant
 
 from muster.domain.model.errors import InputError
 from muster.domain.model.moments import moment
+from muster.domain.model.near import alike
 from muster.interfaces.api.problems import WebError
 
 T = TypeVar("T")
@@ -68,9 +68,8 @@ async def known_only(request: Request) -> None:
     known = sorted(_names(request.scope["route"].dependant))
     for name in request.query_params:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
             listed = f"its parameters are {', '.join(known)}" if known else "it takes none"
-            raise InputError(f"no parameter {name!r}", hint=f"did you mean {near[0]!r}? {listed}" if near else listed)
+            raise InputError(f"no parameter {name!r}", hint=" ".join([*(f"did you mean {each!r}?" for each in alike(name, known)[:1]), listed]))
 
 
 def _names(dependant: Dependant) -> set[str]:

@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from muster.domain.decide.find import AmbiguousCard
-from muster.domain.model.errors import Ambiguous, Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
+from muster.domain.model.errors import PROBLEM_TYPE, Ambiguous, Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
 from muster.wire.documents import encode
 from muster.wire.exchange import Problem
 
@@ -75,7 +75,7 @@ def answer(status: int, code: str, detail: str, *, hint: str = "", headers: Mapp
     """A problem as a response. ``type`` is a URN made of the code."""
     known = status in HTTPStatus._value2member_map_
     problem = Problem(
-        type=f"urn:muster:problem:{code}", title=HTTPStatus(status).phrase if known else "Error", status=status, detail=detail, code=code, hint=hint, **more
+        type=PROBLEM_TYPE + code, title=HTTPStatus(status).phrase if known else "Error", status=status, detail=detail, code=code, hint=hint, **more
     )
     return Response(encode(problem), status, headers=dict(headers or {}), media_type=MEDIA)
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 
 from muster.domain.model.errors import InputError
 from muster.domain.model.filters import And, Compare, Contains, In, Not, Or, Scalar, Tree
+from muster.domain.model.near import near
 from muster.domain.model.observation import Role
 from muster.domain.model.roll import FindingKind, Happening, Presence, Rung
 from muster.domain.model.source import Channel, Outcome, WitnessClass
@@ -33,9 +33,8 @@ def check(name: str, tree: Tree) -> None:
         words = closed.get(path)
         if words is None or value in words:
             continue
-        near = get_close_matches(str(value), words, n=3)
-        known = f"its words are {', '.join(words)}"
-        raise InputError(f"filter: {path} is never {str(value)[:100]!r}" + (f"; near it: {', '.join(near)}" if near else ""), hint=known)
+        told = (f"filter: {path} is never {str(value)[:100]!r}", near(str(value), words))
+        raise InputError("; ".join(filter(None, told)), hint=f"its words are {', '.join(words)}")
 
 
 def _asked(tree: Tree) -> Iterator[tuple[str, Scalar]]:

@@ -170,7 +170,7 @@ def leave(keep_enrolment: bool, state: Path | None, machine: Path | None) -> int
     if (pid := running(folder)) is not None:
         note(f"muster: the agent that runs (process {pid}) reports no more from now on; stop it, or join again and start it anew")
     if isinstance(trouble, NotAllowed):
-        note(f"muster: the server let it in no more: {safe(trouble.message)}; there is nothing to end there")
+        note(f"muster: the server does not let it in any more: {safe(trouble.message)}\n  how it stands there: muster agent list")
     elif trouble is not None:
         note(f"muster: the server could not be told: {safe(trouble.message)}\n  end it there: muster agent revoke {safe(card.reporter)}")
         return 1

@@ -136,6 +136,11 @@ def age(value: Any, now: float) -> str:
     return span(seconds) if seconds > -1 else f"in {span(-seconds)}"
 
 
+def counted(number: int, what: str) -> str:
+    """``1 card``, ``2 cards``."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def word(text: str) -> str:
     """A word of ours (``not_supported``) as people write it."""
     return safe(text.replace("_", " "))

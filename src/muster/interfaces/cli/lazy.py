@@ -10,6 +10,8 @@ from typing import ClassVar
 import click
 from click.shell_completion import CompletionItem
 
+from muster.domain.model.near import alike
+
 
 class Lazy(click.Group):
     """A group that knows its commands by a table."""
@@ -52,7 +54,5 @@ class Lazy(click.Group):
 
 def near(word: str, names: Iterable[str]) -> str:
     """What goes on after a sentence about ``word``, with the names that may be meant; empty where it is like none."""
-    from difflib import get_close_matches
-
-    found = get_close_matches(word.lower(), list(names), n=3)
+    found = alike(word.lower(), names)
     return f". Did you mean {' or '.join(repr(each) for each in found)}?" if found else ""

@@ -10,7 +10,7 @@ import click
 
 from muster.interfaces.cli import sections
 from muster.interfaces.cli.calls import at_time, connect, server_options
-from muster.interfaces.cli.cells import quantity, rfc3339, safe, word
+from muster.interfaces.cli.cells import counted, quantity, rfc3339, safe, word
 from muster.interfaces.cli.client import Client
 from muster.interfaces.cli.documents import as_of, field
 from muster.interfaces.cli.nouns import FINDINGS
@@ -42,7 +42,7 @@ def status(output: str, at: str | None, **options: Any) -> int:
 
 
 def _page(client: Client, told: Mapping[str, Any], at: str | None) -> None:
-    sections.heading(f"{_count(told['cards'], 'card')} on {_count(told['nodes'], 'node')}, {rfc3339(told['at'])}")
+    sections.heading(f"{counted(told['cards'], 'card')} on {counted(told['nodes'], 'node')}, {rfc3339(told['at'])}")
     presence = [(word(key), count) for key, count in told["by_presence"].items() if count]
     beside = [("displays, not counted", told.get("displays") or None), ("views kept aside", told.get("aside") or None)]
     sections.pairs("PRESENCE", presence + beside)
@@ -51,10 +51,6 @@ def _page(client: Client, told: Mapping[str, Any], at: str | None) -> None:
     sources = told["sources"]
     sections.pairs(f"SOURCES ({sources['total']})", [(word(key), count) for key, count in sources["by_state"].items() if count])
     _findings(client, told["findings"], at)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _findings(client: Client, counts: Mapping[str, int], at: str | None) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from muster.interfaces.cli.calls import confirm, yes_option
+from muster.interfaces.cli.cells import counted
 from muster.interfaces.cli.exits import FAILED, OK
 from muster.interfaces.cli.output import note, write
 from muster.wiring.agent import CLOCK
@@ -43,7 +44,7 @@ def _settings(file: Path | None, state: Path | None) -> ServerSettings:
 def backup(to: Path, file: Path | None, state: Path | None) -> int:
     """Write the roll, its history and the server's keys to one FILE, also while the server runs. Keep it safe: it lets its holder act as the server."""
     made = back_up(_settings(file, state), to, CLOCK.wall(), running_version())
-    write(f"{made.file}: {_size(made.size)}, schema {made.manifest.schema or 'none'}, {_files(len(made.manifest.members))}\n")
+    write(f"{made.file}: {_size(made.size)}, schema {made.manifest.schema or 'none'}, {counted(len(made.manifest.members), 'file')}\n")
     return OK
 
 
@@ -111,10 +112,6 @@ def upgrade(dry_run: bool, yes: bool, file: Path | None, state: Path | None) -> 
 def _show(plan: Upgraded) -> None:
     lines = [f"  {each.revision}  {each.about}" for each in plan.steps]
     write("\n".join([f"{plan.name}: schema {plan.found or 'none'}; to be run:", *lines, ""]))
-
-
-def _files(count: int) -> str:
-    return f"{count} file{'' if count == 1 else 's'}"
 
 
 def _day(at: float) -> str:

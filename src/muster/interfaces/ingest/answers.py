@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from muster.domain.model.errors import Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
+from muster.domain.model.errors import PROBLEM_TYPE, Conflict, InputError, MusterError, NotAllowed, NotFound, Unavailable
 from muster.wire.exchange import Problem
 from muster.wire.report import AnswerDoc
 
@@ -78,7 +78,7 @@ def problem(
 ) -> Answer:
     """A problem. ``retry`` are the seconds after which to try again; ``more`` are further header lines."""
     told = Problem(
-        type=f"urn:muster:problem:{code}",
+        type=PROBLEM_TYPE + code,
         title=HTTPStatus(status).phrase,
         status=status,
         detail=detail,
